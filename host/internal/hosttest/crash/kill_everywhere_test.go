@@ -24,9 +24,9 @@ import (
 // atOnce is the number of questions that are under way when a host is killed.
 const atOnce = 10
 
-// TestKillEverywhere: questions pass two hosts over all protocols, and a host is killed in the
-// middle of them, at another moment each time. Each question has its answer, and each agent on
-// its way got the question once and the answer once.
+// TestKillEverywhere: questions pass two hosts over all protocols, and one host, the other one
+// or both are killed in the middle of them, at another moment each time. Each question has its
+// answer, and each agent on its way got the question once and the answer once.
 func TestKillEverywhere(t *testing.T) {
 	t.Parallel()
 	want := 12 // questions in whose middle the host was killed
@@ -35,14 +35,17 @@ func TestKillEverywhere(t *testing.T) {
 	}
 	const wait = `timeout = "5m"`
 	// A partner is tried for longer than the host takes to come back.
-	e := hosttest.StartEverywhere(t, wait+"\nallow", wait+"\nallow", wait, wait+"\ngive_up = \"10m\"")
+	const ofAction = "of a call\n" + wait // which has no give_up
+	e := hosttest.StartEverywhere(t, ofAction, ofAction, wait, wait+"\ngive_up = \"10m\"")
 	c := e.Client("a-key-to-try-on-this-machine", "")
 	askAll(t, c, 0).Wait()
 	size, killed, n := logSize(t, e), 0, atOnce // of the log of questions that nothing disturbs
+	begun := time.Now()
 	for ; killed < want && !t.Failed(); n += atOnce {
 		killed += killAmong(t, e, c, n, size)
+		t.Logf("%v: %d questions, of which %d of %d were under way at a kill: %d of hive, %d of depot",
+			time.Since(begun).Round(time.Second), n+atOnce, killed, want, e.Hive.Life-1, e.Depot.Life-1)
 	}
-	t.Logf("%d questions, of which %d were under way at one of %d kills", n, killed, e.Hive.Life-1)
 	got := map[string]int{}
 	for name, p := range map[string]*hosttest.Process{"hive": e.Hive, "depot": e.Depot} {
 		p.Kill()
@@ -55,9 +58,9 @@ func TestKillEverywhere(t *testing.T) {
 	checkCounts(t, got, n)
 }
 
-// killAmong asks atOnce questions, kills and starts the host when some of their messages have
-// come to the other one, and wants all answers. size is what all of them add to its log. It
-// returns how many questions had no answer when the host was killed.
+// killAmong asks atOnce questions, kills and starts one of the hosts or both when some of their
+// messages have come to depot, and wants all answers. size is what all of them add to depot's
+// log. It returns how many questions had no answer at the kill.
 func killAmong(t *testing.T, e *hosttest.Everywhere, c *client.Client, first int, size int64) int {
 	t.Helper()
 	until := logSize(t, e) + rand.Int64N(size)
@@ -65,14 +68,19 @@ func killAmong(t *testing.T, e *hosttest.Everywhere, c *client.Client, first int
 	for all.answered.Load() < atOnce && logSize(t, e) < until {
 		time.Sleep(time.Millisecond)
 	}
-	e.Hive.Kill()
+	victims := [][]*hosttest.Process{{e.Hive}, {e.Depot}, {e.Hive, e.Depot}}[rand.IntN(3)]
+	for _, p := range victims {
+		p.Kill()
+	}
 	had := all.answered.Load()
-	e.Hive.Start()
+	for _, p := range victims {
+		p.Start()
+	}
 	all.Wait()
 	return atOnce - int(had)
 }
 
-// logSize is the size of the log of messages of the host that is not killed.
+// logSize is the size of depot's log of messages.
 func logSize(t *testing.T, e *hosttest.Everywhere) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(e.Depot.Data(), "messages.log"))
