@@ -16,11 +16,13 @@ import (
 
 	"skep/host/client"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/turn/mcp"
 )
 
 const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
 each is well and shows agents, whether partners answer, at their address, over the broker
-or on a connection that they have opened, whether they can reach this host, how long
+or on a connection that they have opened, whether MCP servers with a url answer from here
+and have their tools as pinned, whether partners can reach this host, how long
 certificates are valid, and which keys sign agent cards and envelopes. Where there is no
 swarm.toml, it looks at what the host of --url shows: its gateways, and the partners that
 are called.
@@ -115,6 +117,9 @@ func (d *gatewayDoctor) look(ctx context.Context) (err error) {
 		if own, is := g.Protocol.(*config.A2A); is && own.SignCards || g.Name == "uamp" {
 			d.signingKey(g.Name)
 		}
+	}
+	for _, m := range d.cfg.MCP {
+		d.toolServer(ctx, m)
 	}
 	d.publicURL()
 	if tlsFiles := d.cfg.Server.TLS; len(d.cfg.Gateways) > 0 && tlsFiles.Cert != "" {
@@ -238,6 +243,39 @@ func (d *gatewayDoctor) ping(ctx context.Context, name, partner string, mayBeAwa
 		d.add(name, mayBeAway, "%s", got.Error)
 	}
 	return nil
+}
+
+// toolServer checks whether an MCP server with a url answers, and has its tools as they were pinned.
+// Programs are the host's: a second one is not started beside its own.
+func (d *gatewayDoctor) toolServer(ctx context.Context, m config.MCP) {
+	if m.URL == "" {
+		return
+	}
+	name, begun := "mcp server "+m.Name, time.Now()
+	err := d.app.withServer(ctx, m.Name, func(m config.MCP, s *mcp.Server) error {
+		now, err := theirTools(ctx, s)
+		if err != nil {
+			return err
+		}
+		var pinned, other []string
+		for _, t := range compareTools(m.Tools, now) {
+			switch t.State {
+			case toolPinned:
+				pinned = append(pinned, t.Name)
+			case toolChanged, toolGone:
+				other = append(other, t.Name+" is "+t.State)
+			}
+		}
+		took := time.Since(begun).Seconds()
+		if len(other) > 0 {
+			return failf(exitRefused, "%s; see `%s`", strings.Join(other, ", "), d.app.sameSwarm("skep mcp tools "+m.Name))
+		}
+		d.add(name, true, "%s", strings.TrimSuffix(fmt.Sprintf("answers in %s: %s", latencyText(&took), strings.Join(pinned, ", ")), ": "))
+		return nil
+	})
+	if err != nil {
+		d.add(name, false, "%v", err)
+	}
 }
 
 // hasAddress reports whether a partner has an address.
