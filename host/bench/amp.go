@@ -157,7 +157,8 @@ func (b *bench) overBroker(at *ampBroker) {
 	mill := &ampAsker{partner: "mill", token: millToken, key: []byte(millKey)}
 	for _, clients := range []int{1, 16} {
 		reader := must(at.open("mill", "mill", clients))
-		rates := must(b.rates(mill.overHTTP(host.url, clients), reader.asking(mill, clients), at.bare(clients)))
+		http, queue := meter{of: host.pid()}, meter{of: host.pid()}
+		rates := must(b.rates(http.metered(mill.overHTTP(host.url, clients)), queue.metered(reader.asking(mill, clients)), at.bare(clients)))
 		reader.stop()
 		target := none()
 		if clients == 16 {
@@ -166,5 +167,33 @@ func (b *bench) overBroker(at *ampBroker) {
 		name := fmt.Sprintf("AMP request over %s, signed, %d clients", at.name, clients)
 		b.report.compare(name, rates[1], rate, "the same over HTTP", rates[0], target)
 		b.report.compare(name, rates[1], rate, "a question and its answer at the broker, no host", rates[2], none())
+		b.report.compare("  computing time of the host, each", queue.each(), seconds, "the same over HTTP", http.each(), none())
 	}
 }
+
+// meter adds up the computing time of a process while subjects are measured.
+type meter struct {
+	of   int // the process
+	took float64
+	ops  int
+}
+
+// metered is a subject whose operations are counted.
+func (m *meter) metered(s subject) subject {
+	return subject{s.name, func(span time.Duration) (int, time.Duration, error) {
+		before, err := computed(m.of)
+		if err != nil {
+			return 0, 0, err
+		}
+		ops, took, err := s.do(span)
+		if err != nil {
+			return 0, 0, err
+		}
+		after, err := computed(m.of)
+		m.took, m.ops = m.took+after-before, m.ops+ops
+		return ops, took, err
+	}}
+}
+
+// each is the computing time of one operation, in seconds.
+func (m *meter) each() float64 { return m.took / float64(max(1, m.ops)) }

@@ -167,6 +167,9 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt, r
 	if a, ok := x.takeAnswer(); ok {
 		return a, nil
 	}
+	if a, ok := t.leavingAnswer(x.sub.pendingPost()); ok {
+		return a, nil
+	}
 	sub, err := r.store.Submission(ctx, x.Task.InstanceKey, x.sub.Door, x.sub.Key)
 	switch {
 	case t.isErased():

@@ -201,6 +201,7 @@ func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reser
 		t.enqueueRow(row)
 	}
 	t.applyOutbox(mut.Mutation)
+	t.keepAnswers(mut.resolved)
 	t.preemptTurns(mut.Insert)
 	for _, e := range mut.History {
 		t.extendTail(e)

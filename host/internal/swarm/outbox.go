@@ -38,6 +38,9 @@ type Delivery struct {
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace Trace
+	// Last means that no other message that was wanted waits behind it. The forwarder is woken for
+	// one that comes.
+	Last bool
 }
 
 // Outboxes lists the tasks with outbox messages to deliver, once for each peer. An
@@ -69,7 +72,8 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	defer r.releaseTask(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.Peer == box.Peer && wanted(msg) })
+	isWanted := func(msg OutboxMessage) bool { return msg.Peer == box.Peer && wanted(msg) }
+	i := slices.IndexFunc(t.outbox, isWanted)
 	if i < 0 {
 		return Delivery{}, false, nil
 	}
@@ -77,6 +81,7 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	return Delivery{
 		Task: box.Task, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
 		Answers: msg.Answers, Conversation: r.conversation(t.rec, box.Peer), Hops: t.rec.Hops + 1, Trace: msg.Trace,
+		Last: !slices.ContainsFunc(t.outbox[i+1:], isWanted),
 	}, true, nil
 }
 

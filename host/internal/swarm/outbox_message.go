@@ -31,6 +31,14 @@ type OutboxMessage struct {
 	Answers string `json:"answers,omitempty"`
 	// Dead is set when the message is not delivered any more.
 	Dead *DeliveryFailure `json:"dead,omitempty"`
+	// answered is the exchange that it answers. The store has not got it: nil after a restart.
+	answered *answeredPost
+}
+
+// answeredPost is a post with its answer.
+type answeredPost struct {
+	post   PendingPost
+	answer Answer
 }
 
 // DeliveryFailure is why a message could not be delivered.

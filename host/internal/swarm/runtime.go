@@ -74,6 +74,8 @@ type Runtime struct {
 
 	mu    sync.Mutex
 	tasks map[TaskKey]*activeTask
+	// outboxHolds are the tasks that only their outbox keeps in memory, oldest first.
+	outboxHolds []*activeTask
 	// parked is the load of running tasks that are not in memory.
 	parked map[TaskKey]load
 	// instances are the instances in memory, idle those without load. The instances of
@@ -321,6 +323,7 @@ func (r *Runtime) afterCommit(t *activeTask) {
 	t.mu.Unlock()
 	r.wakeups.Set(t.key, wake)
 	r.claimTurns(t)
+	r.holdForOutbox(t)
 	r.wakeForwarder(t)
 }
 

@@ -50,11 +50,12 @@ type activeTask struct {
 	// its own holders.
 	counted load
 
-	// holders counts the reasons to keep the task in memory; selfHeld is one of them: the
-	// task is running. holdGeneration changes whenever a holder is added. Runtime.mu guards them.
-	holders        int
-	selfHeld       bool
-	holdGeneration uint64
+	// holders counts the reasons to keep the task in memory. Two of them are selfHeld, the task is
+	// running, and outboxHeld, see [Runtime.holdForOutbox]. holdGeneration changes whenever a holder
+	// is added. Runtime.mu guards them.
+	holders              int
+	selfHeld, outboxHeld bool
+	holdGeneration       uint64
 }
 
 // commitLock is a mutex that is held while the store writes. Waiters get it in the order

@@ -144,7 +144,7 @@ type settlement struct {
 	outcome
 }
 
-// deliverNext handles the next message of a sequence; done means that there is none.
+// deliverNext handles the next message of a sequence; done means that none is left.
 // Errors are the outbox's.
 func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n sequence, last *settlement) (done bool, err error) {
 	resting := r.deferredOf(l, n)
@@ -163,7 +163,7 @@ func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n
 		return false, err
 	}
 	*last = settlement{}
-	return false, nil
+	return p.Last, nil // the task of a last message is not loaded again for nothing
 }
 
 // settle marks in the outbox what became of a message. Errors are the outbox's.

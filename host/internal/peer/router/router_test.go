@@ -73,9 +73,15 @@ func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, restin
 		o.broken--
 		return swarm.Delivery{}, false, errors.New("the disk is slow")
 	}
-	for _, p := range o.boxes[box] {
+	return o.next(box, func(p swarm.Delivery) bool { return !slices.Contains(resting, p.Wrapper.MessageID) })
+}
+
+// next returns the first delivery that is wanted. The caller holds mu.
+func (o *fakeOutbox) next(box swarm.OutboxKey, wanted func(swarm.Delivery) bool) (swarm.Delivery, bool, error) {
+	for i, p := range o.boxes[box] {
 		o.looked++
-		if !slices.Contains(resting, p.Wrapper.MessageID) {
+		if wanted(p) {
+			p.Last = !slices.ContainsFunc(o.boxes[box][i+1:], wanted)
 			return p, true, nil
 		}
 	}
@@ -89,13 +95,9 @@ func (o *fakeOutbox) NextWanted(_ context.Context, box swarm.OutboxKey, wanted f
 		o.broken--
 		return swarm.Delivery{}, false, errors.New("the disk is slow")
 	}
-	for _, p := range o.boxes[box] {
-		o.looked++
-		if wanted(swarm.OutboxMessage{ID: p.Wrapper.MessageID, Message: mail.Message{Type: p.Wrapper.Type, Payload: p.Wrapper.Payload}}) {
-			return p, true, nil
-		}
-	}
-	return swarm.Delivery{}, false, nil
+	return o.next(box, func(p swarm.Delivery) bool {
+		return wanted(swarm.OutboxMessage{ID: p.Wrapper.MessageID, Message: mail.Message{Type: p.Wrapper.Type, Payload: p.Wrapper.Payload}})
+	})
 }
 
 func (o *fakeOutbox) settle(box swarm.OutboxKey, id string, note func(id string)) error {
