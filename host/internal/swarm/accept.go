@@ -25,12 +25,18 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 		return nil, err
 	}
 	defer part.release()
+	token, err := r.acquireHostToken(ctx, t.key.InstanceKey)
+	if err != nil {
+		return nil, err
+	}
+	defer token.release()
 	t.mu.Lock()
 	mut, sub, err := r.buildPostMutation(t, p, to)
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
+	mut.Encoded = token.release
 	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
 		return r.repeat(p, first)

@@ -340,9 +340,14 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	if err := r.reservePeerTask(t, in, part); err != nil {
 		return IncomingReceipt{}, err
 	}
+	token, err := r.acquireHostToken(ctx, t.key.InstanceKey)
+	if err != nil {
+		return IncomingReceipt{}, err
+	}
+	defer token.release()
 	t.mu.Lock()
 	mut := t.beginMutation(r.now())
-	mut.Blobs = in.Blobs
+	mut.Blobs, mut.Encoded = in.Blobs, token.release
 	mut.applyIncoming(in, o, message, names)
 	mut.applyStallRule()
 	t.mu.Unlock()

@@ -33,6 +33,16 @@ type Mutation struct {
 	Record *Record
 	KV     []KVWrite
 	Blobs  []Blob
+	// Encoded, if set, is what MarkEncoded calls.
+	Encoded func() `json:"-"`
+}
+
+// MarkEncoded is called by the store, on the caller's goroutine, when the mutation is encoded
+// and only waits to be written.
+func (m Mutation) MarkEncoded() {
+	if m.Encoded != nil {
+		m.Encoded()
+	}
 }
 
 // AgentEntry is a history entry of one agent.

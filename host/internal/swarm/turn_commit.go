@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,8 @@ import (
 func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Outcome) {
 	t.commit.Lock()
 	defer t.commit.Unlock()
-
+	token, _ := r.acquireHostToken(context.Background(), t.key.InstanceKey) // it ends: tokens come back
+	defer token.release()
 	t.mu.Lock()
 	if rn.dropped {
 		t.mu.Unlock()
@@ -22,10 +24,12 @@ func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Out
 	}
 	if rn.killed {
 		t.mu.Unlock()
+		token.release()
 		r.discardTurn(t, rn, turn, out)
 		return
 	}
 	mut := t.buildTurnCommit(rn, turn, out, r.now())
+	mut.Encoded = token.release
 	t.mu.Unlock()
 
 	err := r.commitWithRetry(mut.Mutation)

@@ -167,6 +167,8 @@ func (r *Runtime) readPast(t *activeTask, setup *turnSetup) (prior *PriorAttempt
 // prepareTurn makes the turn: from the record of an earlier attempt, else from its row,
 // the agent's state and the tail of its history.
 func (r *Runtime) prepareTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, tail []abi.HistoryEntry) (*Turn, error) {
+	token, _ := r.acquireHostToken(context.Background(), t.key.InstanceKey) // it ends: tokens come back
+	defer token.release()
 	r.refreshSetup(t, setup)
 	if _, ok := setup.def.agent(setup.agent.Name); !ok {
 		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", setup.agent.Name, setup.def.Name)

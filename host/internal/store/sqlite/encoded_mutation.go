@@ -97,6 +97,7 @@ func (s *Store) accept(ctx context.Context, st swarm.Mutation, posts []swarm.Sub
 		err = e.encodeSubmissions(posts)
 	}
 	if err == nil {
+		st.MarkEncoded()
 		err = s.writer.submit(ctx, e)
 	}
 	if err != nil || e.earlier == nil {
@@ -123,6 +124,7 @@ func (s *Store) commit(ctx context.Context, st swarm.Mutation) error {
 	if err != nil {
 		return err
 	}
+	st.MarkEncoded()
 	return s.writer.submit(ctx, e)
 }
 
