@@ -24,6 +24,7 @@ import (
 	"skep/host/internal/schema"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry"
 	"skep/host/internal/turn/mcp"
 )
 
@@ -46,6 +47,7 @@ type Host struct {
 	gateways    []server.Gateway
 	messages    *messagelog.Log // nil without gateways
 	outages     *gateway.OutageLog
+	work        *telemetry.Work
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server
@@ -58,7 +60,7 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, log: opt.Logger, outages: gateway.NewOutageLog(opt.Logger, time.Now)}
+	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -159,7 +161,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
-		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions,
+		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: h.work,
 	})
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.store.Ready, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
+		Tokens: h.tokens, Audit: h.audit, Work: h.work, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
 }

@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"host/internal/schema":                     {"abi", "spec", "spec/mail"},
 	"host/internal/swarm/scheduler":            {},
 	"host/internal/swarm/metrics":              {},
-	"host/internal/telemetry":                  {"host/internal/swarm/metrics"},
+	"host/internal/telemetry":                  {"host/internal/swarm", "host/internal/swarm/metrics"},
 	"host/internal/swarm":                      {"abi", "host/internal/swarm/scheduler", "host/internal/swarm/metrics", "spec/mail"},
 	"host/internal/store/keyring":              {"host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/store/atomicfile":           {},
@@ -140,7 +140,7 @@ var layers = map[string][]string{
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
 		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/gateway/wire", "host/internal/peer/signature",
-		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
+		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/telemetry", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},
 	// The contract of gateways and the protocol that only it serves; only tests import them.

@@ -46,9 +46,10 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	}
 	t.mu.Lock()
 	receipt := t.addReceipt(sub)
-	r.applyMutation(t, mut, part)
+	change := r.applyMutation(t, mut, part)
 	t.mu.Unlock()
 	r.afterCommit(t)
+	r.observer.Committed(change)
 	return receipt, nil
 }
 

@@ -36,6 +36,8 @@ type mutationBuilder struct {
 	finished *runningTurn
 	// failed is why the turn that is committed has failed.
 	failed string
+	// turn is the turn that is committed, nil for other mutations.
+	turn *CommittedTurn
 }
 
 // beginMutation starts a mutation. The caller holds t.commit and t.mu.
@@ -182,8 +184,10 @@ func (mut *mutationBuilder) resolvePost(p PendingPost, a Answer) {
 
 // applyMutation makes a durable mutation visible in memory. Its answers come last: a caller
 // that posts again after an answer finds the load without the task that has ended. part is
-// the post's part of the quota, nil for none. The caller holds t.commit and t.mu.
-func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reservation) {
+// the post's part of the quota, nil for none. The caller holds t.commit and t.mu, and
+// shows the change to the observer once it has released t.mu.
+func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reservation) Change {
+	change := mut.change(t.rec.State)
 	t.exists, t.rec = true, mut.Task
 	if mut.finished != nil {
 		delete(t.running, mut.finished.row.Agent)
@@ -218,6 +222,7 @@ func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reser
 		delete(t.waiters, post)
 	}
 	t.notifyFollowers()
+	return change
 }
 
 // stashRunningTurns stops the running turns, if the task ended under them; their input
@@ -273,8 +278,9 @@ func (r *Runtime) commitMutation(t *activeTask, mut *mutationBuilder) error {
 		return ErrDraining
 	}
 	t.mu.Lock()
-	r.applyMutation(t, mut, nil)
+	change := r.applyMutation(t, mut, nil)
 	t.mu.Unlock()
 	r.afterCommit(t)
+	r.observer.Committed(change)
 	return nil
 }

@@ -366,9 +366,10 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 			got.Exchanges = append(got.Exchanges, t.addReceipt(sub))
 		}
 	}
-	r.applyMutation(t, mut, part)
+	change := r.applyMutation(t, mut, part)
 	t.mu.Unlock()
 	r.afterCommit(t)
+	r.observer.Committed(change)
 	return got, nil
 }
 

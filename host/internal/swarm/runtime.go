@@ -38,7 +38,9 @@ type Options struct {
 	// Library finds the definitions of unfinished tasks of an earlier host; without it
 	// they go on with the current ones.
 	Library Library
-	Logger  *slog.Logger
+	// Observer sees what is committed; nil for none.
+	Observer Observer
+	Logger   *slog.Logger
 	// Now is the host's clock.
 	Now func() time.Time
 }
@@ -51,6 +53,7 @@ type Runtime struct {
 	knownSwarms  KnownSwarms
 	mailTools    MailTools
 	mailToolList []abi.Tool
+	observer     Observer
 	log          *slog.Logger
 	now          func() time.Time
 	secret       []byte
@@ -110,7 +113,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		log: opt.Logger, now: opt.Now, secret: secret,
+		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
@@ -143,6 +146,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KnownSwarms == nil {
 		o.KnownSwarms = noKnownSwarms{}
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -372,6 +378,6 @@ func (r *Runtime) claimTurns(t *activeTask) {
 		}
 		t.claimedTiers[agent] = tier
 		r.retainTask(t)
-		r.slots.Push(t.key.schedulerOwner(), tier, claim{t, agent})
+		r.slots.Push(t.key.schedulerOwner(), tier, claim{t, agent, r.now()})
 	}
 }

@@ -15,6 +15,16 @@ type tenantLoad struct {
 	rows, tasks int
 }
 
+// CountLoad returns the running tasks and the messages that wait in them.
+func (r *Runtime) CountLoad() (tasks, messages int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, tl := range r.tenantLoads {
+		tasks, messages = tasks+tl.running, messages+tl.waiting
+	}
+	return tasks, messages
+}
+
 // quotaDemand is a demand on a tenant's quota.
 type quotaDemand struct {
 	rows, tasks int

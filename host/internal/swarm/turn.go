@@ -32,12 +32,14 @@ type Turn struct {
 	// rec is the task's record when the turn began.
 	rec   Task
 	start time.Time
-	clock *Clock
-	mark  *runMark
-	slot  *scheduler.Slot[claim]
-	seed  [32]byte
-	ids   *rand.ChaCha8
-	input []byte
+	// queued is how long the turn waited for its slot.
+	queued time.Duration
+	clock  *Clock
+	mark   *runMark
+	slot   *scheduler.Slot[claim]
+	seed   [32]byte
+	ids    *rand.ChaCha8
+	input  []byte
 	// tools are built when they are first needed.
 	tools *toolset
 
@@ -164,7 +166,7 @@ func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Tu
 	row := setup.run.row
 	return &Turn{
 		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
-		start: start, clock: newClock(start, r.now),
+		queued: setup.queued, start: start, clock: newClock(start, r.now),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),
 	}

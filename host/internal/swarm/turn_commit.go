@@ -55,16 +55,17 @@ func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Out
 		rn.row.MayHaveRecord, rn.row.Suspended, rn.row.Stash = true, true, true
 		t.stash = append(t.stash, rn.row)
 	}
-	r.applyMutation(t, mut, nil)
+	change := r.applyMutation(t, mut, nil)
 	t.mu.Unlock()
 	r.afterCommit(t)
+	r.observer.Committed(change)
 	turn.flushLogs()
 }
 
 // buildTurnCommit makes the mutation that ends a turn.
 func (t *activeTask) buildTurnCommit(rn *runningTurn, turn *Turn, out Outcome, now time.Time) *mutationBuilder {
 	mut := t.beginMutation(now)
-	mut.finished = rn
+	mut.finished, mut.turn = rn, newCommittedTurn(turn, out, now)
 	mut.chargeTurn(rn, out.Usage)
 	mut.applyOutcome(turn, out)
 	mut.applyStallRule()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"skep/abi"
 	"skep/host/internal/swarm/scheduler"
@@ -19,6 +20,8 @@ var errTurnTime = errors.New("the turn took longer than its limit")
 type claim struct {
 	task  *activeTask
 	agent string
+	// since is when it was made.
+	since time.Time
 }
 
 // runClaim makes a turn of a claim, if the task still needs one.
@@ -34,7 +37,7 @@ func (r *Runtime) runClaim(slot *scheduler.Slot[claim]) {
 	if setup == nil {
 		return
 	}
-	setup.slot = slot
+	setup.slot, setup.queued = slot, max(0, r.now().Sub(slot.Item.since))
 	r.runTurn(t, setup)
 	r.claimTurns(t)
 }
@@ -49,6 +52,8 @@ type turnSetup struct {
 	ctx   context.Context
 	mark  *runMark
 	slot  *scheduler.Slot[claim]
+	// queued is how long the turn waited for its slot.
+	queued time.Duration
 }
 
 // startTurn takes the next row of an agent, if it may run. over means that the task has
@@ -129,7 +134,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 
 // failTurn ends a turn without running it.
 func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, f Failure) {
-	turn := &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
+	turn := &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 	r.commitTurn(t, setup.run, turn, Outcome{Failure: &f})
 }
 

@@ -1,3 +1,4 @@
-// Package telemetry owns the host's metrics: their registry, and how numbers that other
-// packages keep are shown in it. It must not know what a number means to who keeps it.
+// Package telemetry owns what the host shows its operators of the work that is done: the
+// metrics with their registry, and lines of the log about turns and tasks. It must not
+// know content, nor hold work up.
 package telemetry

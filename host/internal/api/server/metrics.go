@@ -14,7 +14,7 @@ import (
 func (s *Server) registerMetrics() (*prometheus.Registry, error) {
 	all := prometheus.NewRegistry()
 	reports := s.opt.Runtime.Metrics()
-	return all, errors.Join(s.api.RegisterMetrics(all),
+	return all, errors.Join(s.api.RegisterMetrics(all), s.opt.Work.Register(all),
 		all.Register(telemetry.Collector(s.families)),
 		all.Register(telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports) })))
 }
@@ -66,11 +66,14 @@ func (s *Server) toolMetrics() []telemetry.Family {
 
 func (s *Server) listenerMetrics() []telemetry.Family {
 	n := s.publicListener.Counts()
+	tasks, messages := s.opt.Runtime.CountLoad()
 	all := []telemetry.Family{
 		telemetry.Counter("skep_connections_refused_total", "Connections that were one too many.", n.Refused),
 		telemetry.Counter("skep_connections_evicted_total", "Connections without a request that had to make room for others.", n.Evicted),
 		telemetry.Counter("skep_audit_failures_total", "Writes to the audit log that failed.", s.opt.Audit.Failures()),
 		telemetry.Gauge("skep_connections", "Connections that are open.", float64(n.Open)),
+		telemetry.Gauge("skep_tasks_running", "Tasks that run.", float64(tasks)),
+		telemetry.Gauge("skep_queue_depth", "Messages that wait for agents of running tasks.", float64(messages)),
 		telemetry.Gauge("skep_agents_resting", "Agents whose turns are not run for a while, because turn after turn used up its computing limits.", float64(s.opt.Runtime.CountResting())),
 		telemetry.Gauge("skep_tasks_damaged", "Running tasks that cannot be read and are set aside.", float64(s.opt.Runtime.CountDamaged())),
 	}

@@ -20,6 +20,7 @@ import (
 	"skep/host/internal/peer/directory"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/swarm/metrics"
+	"skep/host/internal/telemetry"
 )
 
 // Options of [Open]. All but Listen, AdminListen, Ping, Mounts and Certificates are required.
@@ -46,6 +47,8 @@ type Options struct {
 	Peers  *directory.Directory
 	Tokens *auth.Tokens
 	Audit  *audit.Log
+	// Work has the metrics of turns and tasks.
+	Work *telemetry.Work
 
 	// Gateways are the gateways that run, as operators see them; nil means none.
 	Gateways []Gateway
@@ -66,6 +69,8 @@ type Runtime interface {
 	CountResting() int
 	// CountDamaged returns the number of running tasks that cannot be read.
 	CountDamaged() int
+	// CountLoad returns the running tasks and the messages that wait in them.
+	CountLoad() (tasks, messages int)
 	// Metrics returns the metrics that agents report.
 	Metrics() *metrics.Registry
 }
