@@ -153,6 +153,49 @@ func (b *RabbitMQ) greet() error {
 // Waiting is the number of messages that wait in a queue.
 func (b *RabbitMQ) Waiting(t *testing.T, queue string) int {
 	t.Helper()
+	found, err := b.look(t, queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Messages
+}
+
+// Readers is the number of programs that read a queue, 0 for one that does not exist.
+func (b *RabbitMQ) Readers(t *testing.T, queue string) int {
+	t.Helper()
+	found, _ := b.look(t, queue)
+	return found.Consumers
+}
+
+func (b *RabbitMQ) look(t *testing.T, queue string) (found amqp.Queue, err error) {
+	t.Helper()
+	b.manage(t, func(ch *amqp.Channel) { found, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil) })
+	return found, err
+}
+
+// Declare makes a durable queue without arguments, as another program may.
+func (b *RabbitMQ) Declare(t *testing.T, queue string) {
+	t.Helper()
+	b.manage(t, func(ch *amqp.Channel) {
+		if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Delete deletes a queue with its messages.
+func (b *RabbitMQ) Delete(t *testing.T, queue string) {
+	t.Helper()
+	b.manage(t, func(ch *amqp.Channel) {
+		if _, err := ch.QueueDelete(queue, false, false, false); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// manage does something at the broker on a connection of its own.
+func (b *RabbitMQ) manage(t *testing.T, do func(*amqp.Channel)) {
+	t.Helper()
 	conn, err := amqp.Dial("amqp://" + b.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -162,11 +205,7 @@ func (b *RabbitMQ) Waiting(t *testing.T, queue string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found.Messages
+	do(channel)
 }
 
 // Kill kills the broker, if it runs.

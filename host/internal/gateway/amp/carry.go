@@ -10,7 +10,6 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
-	"skep/host/internal/gateway/verb"
 	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -38,7 +37,7 @@ type attempt struct {
 	p      gateway.Partner
 	d      swarm.Delivery
 	caller gateway.Caller
-	// to is the foreign id of the recipient, empty for all.
+	// to is the foreign id of the recipient, empty for all and for any that has the capability.
 	to   string
 	m    message.Message
 	text []byte
@@ -128,7 +127,7 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Payload = wire.MustEncode(a.written.event(p.Subject, p.Body))
 		return nil
 	}
-	if a.written.Verb == verb.AMPDelegate {
+	if a.written.delegates() {
 		return a.composeDelegation()
 	}
 	called, parameters := calledOf(p.Subject, p.Body)

@@ -121,6 +121,28 @@ func TestDelegates(t *testing.T) {
 	}
 }
 
+// TestDelegatesToAny (M-020, M-034): a subtask for any agent names the capability and no agent.
+func TestDelegatesToAny(t *testing.T) {
+	t.Parallel()
+	o, came := callingBack(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan gateway.Carried, 1)
+	go func() {
+		done <- o.g.Carry(ctx, o.p, writtenBy("m1", mail.Request, strings.Replace(digs, "delegate", "delegate_to_any", 1)))
+	}()
+	<-came
+	cancel()
+	<-done
+	sent, err := amptest.Parse([]byte(o.came()[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	delegation, _ := sent.Message.Payload["delegation"].(amptest.Object)
+	if to := sent.Message.Destination; to.AgentID != "" || to.Capability != "data-extraction" || delegation["subtask"] == nil {
+		t.Errorf("sent %s", o.came()[0])
+	}
+}
+
 // TestCallbackAfterRestart (M-035): an answer that comes before the question is under way again, as
 // after a start of the host, is brought to the agent that has delegated.
 func TestCallbackAfterRestart(t *testing.T) {

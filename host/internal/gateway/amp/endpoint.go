@@ -14,7 +14,7 @@ import (
 // findWay decides how the message leaves: over an open WebSocket of its recipient, or of the
 // partner where that has no address, or else to an address.
 func (a *attempt) findWay(ctx context.Context) error {
-	if !a.written.toAll() {
+	if a.written.namesAgent() {
 		var err error
 		if a.to, err = gateway.RecipientID(a.d.Wrapper.Payload.Recipient().Name); err != nil {
 			return err
@@ -23,7 +23,7 @@ func (a *attempt) findWay(ctx context.Context) error {
 	return a.findWayTo(ctx, a.to)
 }
 
-// findWayTo is findWay for a recipient, which is empty for all.
+// findWayTo is findWay for a recipient, which is empty for none that is named.
 func (a *attempt) findWayTo(ctx context.Context, agent string) error {
 	if err := a.findEndpoint(ctx, agent); err != nil {
 		return err

@@ -96,7 +96,7 @@ func newQueue(g *Gateway) *queue {
 		q.table, q.swarm = "rabbitmq", r.Swarm
 		q.conn = broker.New(broker.Options{
 			URL: r.URL, Username: r.Username, Password: r.Password, TLS: r.TLS, Exchange: r.Exchange, Queue: r.Exchange + "." + r.Swarm,
-			Keys: q.keys, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
+			Keys: q.keys, Shared: q.sharedKeys, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
 		})
 	case k != nil:
 		q.table, q.swarm = "kafka", k.Swarm
@@ -216,7 +216,11 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 	if q == nil {
 		return fmt.Errorf("%w: %w", q.state(), gateway.ErrBusy)
 	}
-	out := broker.Message{Key: keyOf(m.Type, m.Destination.Agent), ID: m.ID, Correlation: m.Headers.Correlation, Type: string(m.Type), Agent: m.Destination.Agent, Protocol: token + "/" + message.Version, Payload: text}
+	key, err := q.keyFor(m)
+	if err != nil {
+		return err
+	}
+	out := broker.Message{Key: key, ID: m.ID, Correlation: m.Headers.Correlation, Type: string(m.Type), Agent: m.Destination.Agent, Protocol: token + "/" + message.Version, Payload: text}
 	if len(out.Key) > maxKey {
 		return gateway.Refuse("the id of the agent makes a routing key of more than %d bytes", maxKey)
 	}
@@ -226,7 +230,6 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 	if m.Headers.Timeout != nil {
 		out.Expires = time.Duration(*m.Headers.Timeout * float64(time.Millisecond))
 	}
-	var err error
 	if m.Type == message.Request {
 		err = q.expect(m.Source.Agent)
 	}

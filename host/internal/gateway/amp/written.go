@@ -27,7 +27,7 @@ func writtenOf(w mail.Interswarm) written {
 	if json.Unmarshal(w.Payload.RoutingInfo, &info) != nil {
 		return written{} // another form is no action's
 	}
-	kinds := map[string]mail.Type{verb.AMPDelegate: mail.Request, verb.AMPEvent: mail.Broadcast, verb.AMPEventToAll: mail.Broadcast}
+	kinds := map[string]mail.Type{verb.AMPDelegate: mail.Request, verb.AMPDelegateToAny: mail.Request, verb.AMPEvent: mail.Broadcast, verb.AMPEventToAll: mail.Broadcast}
 	if kind, known := kinds[info.Gateway.Verb]; !known || kind != w.Type {
 		return written{}
 	}
@@ -36,6 +36,14 @@ func writtenOf(w mail.Interswarm) written {
 
 // toAll reports whether the message is for all agents of the partner (M-038).
 func (w written) toAll() bool { return w.Verb == verb.AMPEventToAll }
+
+// delegates reports whether the message hands on a subtask (M-034).
+func (w written) delegates() bool {
+	return w.Verb == verb.AMPDelegate || w.Verb == verb.AMPDelegateToAny
+}
+
+// namesAgent reports whether the message is for the agent of its address alone.
+func (w written) namesAgent() bool { return !w.toAll() && w.Verb != verb.AMPDelegateToAny }
 
 // event is the payload of an event: the action's, or else the text of a mail.
 func (w written) event(subject, body string) any {

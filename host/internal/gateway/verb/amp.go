@@ -1,6 +1,9 @@
 package verb
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Limits of the arguments of AMP's verbs.
 const (
@@ -19,9 +22,10 @@ const (
 
 // The verbs of AMP that write messages. Their names are the types in routing_info.gateway.
 const (
-	AMPDelegate   = "delegate"
-	AMPEvent      = "event"
-	AMPEventToAll = "event_to_all"
+	AMPDelegate      = "delegate"
+	AMPDelegateToAny = "delegate_to_any"
+	AMPEvent         = "event"
+	AMPEventToAll    = "event_to_all"
 )
 
 // ampMail are the verbs of AMP that write messages: what mail cannot say.
@@ -32,12 +36,16 @@ func ampMail() []Verb {
 		"data":       map[string]any{"type": "object", "description": "Members of the event besides event_type."},
 	}
 	toOne := map[string]any{"agent": agent, "event_type": event["event_type"], "data": event["data"]}
+	subtask := map[string]any{
+		"capability": text(256, "Id of the capability, as data-extraction."),
+		"parameters": map[string]any{"type": "object", "description": "What the capability takes."},
+		"subject":    text(1024, "What it is about."),
+	}
+	ofOne := maps.Clone(subtask)
+	ofOne["agent"] = agent
 	return []Verb{
-		{Name: AMPDelegate, Description: "Hands on a subtask of this task to an agent of the partner, and goes on: the result is a request_id, and the answer comes as mail.", Mail: "request", parameters: map[string]any{
-			"agent": agent, "capability": text(256, "Id of the capability, as data-extraction."),
-			"parameters": map[string]any{"type": "object", "description": "What the capability takes."},
-			"subject":    text(1024, "What it is about."),
-		}, required: []string{"agent", "capability"}},
+		{Name: AMPDelegate, Description: "Hands on a subtask of this task to an agent of the partner, and goes on: the result is a request_id, and the answer comes as mail.", Mail: "request", parameters: ofOne, required: []string{"agent", "capability"}},
+		{Name: AMPDelegateToAny, Description: "Hands on a subtask of this task to any agent of the partner that has the capability, and goes on: the result is a request_id, and the answer comes as mail.", Mail: "request", parameters: subtask, required: []string{"capability"}},
 		{Name: AMPEvent, Description: "Tells an agent of the partner that something has happened, without an answer.", Mail: "broadcast", parameters: toOne, required: []string{"agent", "event_type"}},
 		{Name: AMPEventToAll, Description: "Tells all agents of the partner that something has happened, without an answer.", Mail: "broadcast", parameters: event, required: []string{"event_type"}},
 	}

@@ -1,0 +1,98 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Errors of [Conn.Publish].
+var (
+	// ErrAway means that nothing was sent: there is no connection.
+	ErrAway = errors.New("the broker is not connected")
+	// ErrNoQueue means that no queue gets messages with the key: the broker has returned it.
+	ErrNoQueue = errors.New("no queue at the broker gets messages with this key")
+)
+
+// Publish sends a message and returns when the broker has stored it in a queue. It does not end
+// with ctx: what was sent is in doubt until then.
+func (c *Conn) Publish(ctx context.Context, m Message) error {
+	c.mu.Lock()
+	l := c.live
+	c.mu.Unlock()
+	if l == nil {
+		return ErrAway
+	}
+	return l.publish(ctx, c.opt.Exchange, m)
+}
+
+func (l *live) publish(ctx context.Context, exchange string, m Message) error {
+	m.ID, m.Correlation = idBeside(m.ID), idBeside(m.Correlation)
+	p := amqp.Publishing{
+		ContentType: "application/json", DeliveryMode: amqp.Persistent, Priority: m.Priority, MessageId: m.ID, CorrelationId: m.Correlation,
+		Type: m.Type, Timestamp: time.Now(), Body: m.Payload,
+	}
+	if m.Expires > 0 {
+		p.Expiration = fmt.Sprint(max(1, m.Expires.Milliseconds()))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)() // the library leaves a confirmation open
+	select {
+	case l.publishing <- struct{}{}:
+		defer func() { <-l.publishing }()
+	case <-ctx.Done():
+		return ErrAway
+	}
+	confirmed, err := l.channel.PublishWithDeferredConfirm(exchange, m.Key, true, false, p)
+	if err != nil {
+		return err
+	}
+	stored, err := confirmed.WaitContext(ctx)
+	if err != nil {
+		_ = l.raw.Close() // a message may be returned late
+		return fmt.Errorf("the broker has not confirmed a message: %w", err)
+	}
+	if l.wasReturned(routed{m.Key, m.ID}) {
+		return ErrNoQueue
+	}
+	if !stored {
+		return errors.New("the broker has not stored a message")
+	}
+	return nil
+}
+
+// idBeside is an id as AMQP has it beside a message: none where it has no room. The library would end
+// the connection for that; the message itself has the id.
+func idBeside(id string) string {
+	if len(id) > maxShort {
+		return ""
+	}
+	return id
+}
+
+// wasReturned reports whether a message that is confirmed was returned.
+func (l *live) wasReturned(m routed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for more := true; more; {
+		select {
+		case r, isOpen := <-l.returned:
+			if more = isOpen; isOpen { // it is closed with the connection
+				l.unroutable[routed{r.RoutingKey, r.MessageId}]++
+			}
+		default:
+			more = false
+		}
+	}
+	n := l.unroutable[m]
+	if n > 1 {
+		l.unroutable[m] = n - 1
+	} else {
+		delete(l.unroutable, m)
+	}
+	return n > 0
+}
