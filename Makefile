@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak chaos migrate-large test-postgres guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos migrate-large test-postgres guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -250,6 +250,12 @@ soak: guests
 # them; `make test` has twelve.
 chaos: guests
 	SKEP_KILLED_RUNS=$(or $(RUNS),1000) $(GO) test -count=1 -timeout 600m -run '^TestKillEverywhere$$' -v ./host/internal/hosttest/crash
+
+# Two hosts under the questions of guests over all gateways, while they are killed, reloaded and
+# cut off, for LENGTH: each question has one answer, and nothing is held that is over. `make test`
+# has 20 s of it.
+soak-gateways: guests
+	SKEP_SOAK_GATEWAYS=$(or $(LENGTH),1h) $(GO) test -count=1 -timeout 600m -run '^TestSoakGateways$$' -v ./host/internal/hosttest/crash
 
 # The prebuilt guests of other languages, and the hostile corpus, against their
 # sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.

@@ -72,21 +72,36 @@ func StartEverywhere(t *testing.T, change ...string) *Everywhere {
 		}
 	}
 	e.Depot.launchWritten()
-	e.clientOf(e.Depot, "", "") // what hive finds nobody at it tries again half a minute later
+	e.ClientOf(e.Depot, "", "") // what hive finds nobody at it tries again half a minute later
 	e.Hive.launchWritten()
 	return e
 }
 
 // Client is a client of Hive with a key, whose posts have a traceparent; empty for none.
 func (e *Everywhere) Client(key, traceparent string) *client.Client {
-	return e.clientOf(e.Hive, key, traceparent)
+	return e.ClientOf(e.Hive, key, traceparent)
 }
 
-func (e *Everywhere) clientOf(p *Process, key, traceparent string) *client.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = &tls.Config{RootCAs: e.authorities}
-	p.t.Cleanup(t.CloseIdleConnections)
-	return p.clientOf(client.Options{URL: "https://localhost:" + portOf(p.t, p.Addr), Token: key, HTTP: &http.Client{Transport: tracing{t, traceparent}}})
+// ClientOf is a client of a host, as Client is one of Hive.
+func (e *Everywhere) ClientOf(p *Process, key, traceparent string) *client.Client {
+	t := e.Transport(p.t)
+	return p.clientOf(client.Options{URL: e.URL(p), Token: key, HTTP: &http.Client{Transport: tracing{t, traceparent}}})
+}
+
+// URL is the address of a host, by the name in its certificate.
+func (*Everywhere) URL(p *Process) string { return "https://localhost:" + portOf(p.t, p.Addr) }
+
+// TLS is a configuration of clients of both hosts.
+func (e *Everywhere) TLS() *tls.Config {
+	return &tls.Config{RootCAs: e.authorities, ServerName: "localhost"}
+}
+
+// Transport makes connections to both hosts, HTTP/2 where it can.
+func (e *Everywhere) Transport(t *testing.T) *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = e.TLS()
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
 }
 
 // tracing adds a traceparent to requests.

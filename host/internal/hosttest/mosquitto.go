@@ -85,15 +85,20 @@ func (b *Mosquitto) Kill() { b.kill() }
 // all of them are required.
 func SystemProgram(t testing.TB, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
+	path, err := FindSystemProgram(name)
 	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/" + name); err == nil {
-			return path
-		}
 		if guests.ToolchainsRequired() {
 			t.Fatal(err)
 		}
 		t.Skipf("this is not tried without %s: %v", name, err)
 	}
 	return path
+}
+
+// FindSystemProgram is the path of a program of the distribution.
+func FindSystemProgram(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/sbin/" + name)
 }

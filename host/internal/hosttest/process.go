@@ -115,6 +115,25 @@ func (p *Process) Kill() {
 	_ = p.cmd.Wait()
 }
 
+// ID is the id of the process, 0 before the first start.
+func (p *Process) ID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.cmd.Process == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// Log is what all lives of the host have written.
+func (p *Process) Log() string {
+	p.t.Helper()
+	return ReadText(p.t, p.log.Name())
+}
+
+// Admin is the address of the admin listener.
+func (p *Process) Admin() string { return p.admin }
+
 // Data returns the data directory.
 func (p *Process) Data() string { return filepath.Join(p.Dir, ".skep") }
 

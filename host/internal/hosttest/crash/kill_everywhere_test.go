@@ -161,7 +161,8 @@ func countHistory(t *testing.T, s *sqlite.Store, key swarm.TaskKey, agent string
 		if m.Type == mail.Request || m.Type == mail.Response {
 			text := m.Payload.Body
 			if i := strings.Index(text, "question "); i >= 0 {
-				text = text[i:]
+				text, _, _ = strings.Cut(text[i:], ";")
+				text += ";"
 			}
 			counts[fmt.Sprintf("%s@%s %s %s", agent, key.Swarm, m.Type, text)]++
 		}

@@ -85,7 +85,7 @@ func Dial(addr, token string, features ...string) (*Conn, error) {
 		return nil, err
 	}
 	c := Begun(raw)
-	if err := c.begin(token, features); err != nil {
+	if err := c.Begin(token, features...); err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
@@ -98,7 +98,8 @@ func Begun(raw net.Conn) *Conn { return &Conn{Conn: raw, in: bufio.NewReaderSize
 // readBuffer has room for several small frames: they come by one read, as by the clients of others.
 const readBuffer = 2 << 10
 
-func (c *Conn) begin(token string, features []string) error {
+// Begin shakes hands and shows a token.
+func (c *Conn) Begin(token string, features ...string) error {
 	if err := c.expect(New("handshake", "them", "", map[string]any{"versions": []string{"1.0"}, "features": features}), "handshake_ack"); err != nil {
 		return err
 	}
