@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,7 +13,7 @@ import (
 
 // mcpCaller calls the tool goal under an id of its own, and begins another session after an error.
 func (s *soak) mcpCaller() *soakCaller {
-	h := s.http("/mcp", soakUserKey)
+	h := &cutHTTP{soakHTTP: s.http("/mcp", soakUserKey), limit: context.Background()}
 	var session *mcp.ClientSession
 	leave := func() {
 		if session != nil {
@@ -44,18 +45,46 @@ func (s *soak) mcpCaller() *soakCaller {
 		return func(limit time.Duration) (string, error) {
 			ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 			defer cancel()
+			h.cutAfter(ctx)
 			answer, err := call(ctx, id, text)
 			if err != nil {
 				leave()
 			}
+			h.cutAfter(context.Background())
 			return string(answer), err
 		}
 	}}
 }
 
+// cutHTTP makes no request after the end of a context, and ends with it those that are under way: a
+// client that is cut off can call nothing off.
+type cutHTTP struct {
+	soakHTTP
+	mu    sync.Mutex
+	limit context.Context
+}
+
+func (h *cutHTTP) cutAfter(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.limit = ctx
+}
+
 // RoundTrip implements [http.RoundTripper]: it shows the key.
-func (h soakHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
+func (h *cutHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	limit := h.limit
+	h.mu.Unlock()
+	if limit.Err() != nil {
+		return nil, limit.Err()
+	}
+	ctx, cut := context.WithCancel(r.Context())
+	context.AfterFunc(limit, func() {
+		if errors.Is(limit.Err(), context.DeadlineExceeded) {
+			cut()
+		}
+	})
+	r = r.Clone(ctx)
 	r.Header.Set("Authorization", "Bearer "+h.key)
 	return h.Transport.RoundTrip(r)
 }
