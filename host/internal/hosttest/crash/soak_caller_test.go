@@ -33,6 +33,9 @@ const (
 	soakLimit, soakPatience = 30 * time.Second, 5 * time.Minute
 )
 
+// soakFailed is the answer of an agent that could not call a tool: a host on which it is was away.
+const soakFailed = "internal: The agent could not complete the request."
+
 // turn asks one question until it is answered, and now and then cuts the connection meanwhile, leaves
 // after it, sends what is no message, or stops reading.
 func (c *soakCaller) turn(s *soak) {
@@ -46,6 +49,10 @@ func (c *soakCaller) turn(s *soak) {
 	}
 	for begun := time.Now(); ; limit = soakLimit {
 		answer, err := ask(limit)
+		if err == nil && s.killing.Load() && strings.Contains(answer, soakFailed) {
+			s.tally.count(c.name, func(r *soakRow) { r.failed++ })
+			return
+		}
 		if err == nil && strings.Count(answer, "arrived: "+text) != 1 {
 			s.t.Errorf("%s is answered by %q", id, answer)
 		}
