@@ -187,11 +187,46 @@ func (t statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // foreignName is what a card's name may not have in the name of an agent.
 var foreignName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
+// statusRecorder has the status of the last response.
+type statusRecorder struct {
+	base   http.RoundTripper
+	status int
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *statusRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.base.RoundTrip(r)
+	if t.status = 0; err == nil {
+		t.status = resp.StatusCode
+	}
+	return resp, err
+}
+
+// checkCredential asks for a task that there is none of: cards are for everybody, and only a caller
+// with a credential may ask for tasks.
+func (g *Gateway) checkCredential(ctx context.Context, p gateway.Partner) error {
+	own := *p.Client
+	seen := &statusRecorder{base: cmp.Or(own.Transport, http.DefaultTransport)}
+	own.Transport, p.Client = seen, &own
+	client, _, err := g.connect(ctx, p)
+	if err != nil {
+		return err
+	}
+	_, err = client.GetTask(ctx, &a2a.GetTaskRequest{ID: a2a.NewTaskID()})
+	if errors.Is(err, a2a.ErrUnauthenticated) { // over gRPC
+		seen.status = http.StatusUnauthorized
+	}
+	return gateway.CredentialRefused(Name, p, seen.status)
+}
+
 // Discover implements [gateway.Gateway]. A card is one agent, with its skills.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
 	g.cards.forget(p.Name)
 	card, err := g.cards.get(ctx, p)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.checkCredential(ctx, p); err != nil {
 		return nil, err
 	}
 	name := strings.Trim(foreignName.ReplaceAllString(card.Name, "-"), "-")

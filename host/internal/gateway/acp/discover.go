@@ -99,11 +99,8 @@ func (g *Gateway) probeURL(ctx context.Context, p gateway.Partner) error {
 		return fmt.Errorf("%w: look at url in [gateways.%s.partners.%s]", err, Name, p.Name)
 	}
 	_ = resp.Body.Close()
-	switch status := &(gateway.StatusError{Code: resp.StatusCode}); {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%w: look at auth_token in [gateways.%s.partners.%s]", status, Name, p.Name)
-	case resp.StatusCode >= http.StatusInternalServerError:
-		return status
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return &gateway.StatusError{Code: resp.StatusCode}
 	}
-	return nil
+	return gateway.CredentialRefused(Name, p, resp.StatusCode)
 }

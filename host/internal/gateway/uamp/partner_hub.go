@@ -14,7 +14,8 @@ import (
 const maxListed = 100
 
 // Discover implements [gateway.Gateway]: the agents of a partner's ids that its hubs list. Their
-// own manifests describe them, since a list is not to be trusted by itself (U-102).
+// own manifests describe them, since a list is not to be trusted by itself (U-102). The lists are for
+// everybody, so a stream is asked for, too, which only a caller with a credential may read.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
 	if p.Client == nil {
 		return nil, nil // it is not called
@@ -26,6 +27,9 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gatew
 		known, err := hub.FetchList(ctx, p.Client, base+hub.ListPath)
 		if err != nil {
 			return list, fmt.Errorf("the hub list at %s%s: %w", base, hub.ListPath, err)
+		}
+		if err := gateway.CheckCredential(ctx, Name, p, base+streamPath+"none"); err != nil {
+			return list, err
 		}
 		for _, child := range known.Manifests {
 			if id, err := did.Parse(child.Agent); err != nil || !p.Owns(child.Agent) || len(id.Path()) == 0 {

@@ -21,9 +21,9 @@ const everywhereOperator = "a-key-of-the-operator-on-this-machine"
 // answer, and the MCP server, and no other: one whose key is wrong, and one that is down.
 func TestDoctorOfBadPartners(t *testing.T) {
 	t.Parallel()
-	hive := []string{"amp partner depot-amp", "mcp server depot"}
-	depot := []string{"acp partner hive-acp", "iacp partner hive-iacp"}
-	t.Run("wrong keys", func(t *testing.T) { // the lists of agents of A2A and UAMP are for everybody
+	hive := []string{"amp partner depot-amp", "mcp server depot", "uamp partner depot-uamp"}
+	depot := []string{"a2a partner hive-a2a", "acp partner hive-acp", "iacp partner hive-iacp", "uamp partner hive-uamp"}
+	t.Run("wrong keys", func(t *testing.T) {
 		t.Parallel()
 		e := hosttest.StartEverywhere(t, `auth_token = "a-key`, `auth_token = "another-key`, `api_key = "a-key`, `api_key = "another-key`)
 		wantFailed(t, e.Hive, hive...)
@@ -35,10 +35,10 @@ func TestDoctorOfBadPartners(t *testing.T) {
 		wantFailed(t, e.Hive)
 		wantFailed(t, e.Depot)
 		e.Depot.Kill()
-		wantFailed(t, e.Hive, append(hive, "uamp partner depot-uamp")...)
+		wantFailed(t, e.Hive, hive...)
 		e.Hive.Kill()
 		e.Depot.Start()
-		wantFailed(t, e.Depot, append(depot, "a2a partner hive-a2a", "uamp partner hive-uamp")...)
+		wantFailed(t, e.Depot, depot...)
 	})
 }
 
