@@ -137,6 +137,8 @@ func TestRepeats(t *testing.T) {
 			if !strings.Contains(got, c.want) {
 				t.Errorf("%s\nwant %s\n%s", got, c.want, w.log)
 			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			if all := fmt.Sprint(c.ids); all != fmt.Sprint(strings.Fields(strings.Repeat("k1 ", c.calls))) {
 				t.Errorf("calls %s, want %d", all, c.calls)
 			}
