@@ -17,12 +17,17 @@ type CPUToken struct {
 // Acquire waits for the right to compute; Release gives it back. Calls alternate,
 // beginning with Acquire.
 func (t CPUToken) Acquire(ctx context.Context) error {
+	err := t.mark.waitForSuspects(ctx)
 	t.slot.SetWaiting(false)
-	err := t.cpu.Acquire(ctx, t.owner)
-	if err == nil {
-		t.mark.markComputing()
+	if err != nil {
+		return err
 	}
-	return err
+	if err = t.cpu.Acquire(ctx, t.owner); err != nil {
+		t.mark.yieldToSuspects()
+		return err
+	}
+	t.mark.markComputing()
+	return nil
 }
 
 // Release gives the token back, for instance while the turn waits.
@@ -30,4 +35,5 @@ func (t CPUToken) Release() {
 	t.mark.markWaiting()
 	t.cpu.Release(t.owner)
 	t.slot.SetWaiting(true)
+	t.mark.yieldToSuspects()
 }

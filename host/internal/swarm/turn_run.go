@@ -90,7 +90,7 @@ func (r *Runtime) startTurn(t *activeTask, name string) (setup *turnSetup, over 
 // store, and the next host runs the turn again.
 func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	defer setup.run.cancel(nil)
-	defer r.markRunning(setup)()
+	defer r.markRunning(t, setup)()
 	prior, tail, err := r.readPast(t, setup)
 	if err != nil && r.lifetime.Err() != nil {
 		return

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,8 +50,9 @@ const (
 	causeQuarantine = "quarantine"
 )
 
-// suspectGate runs the turns that may have killed a host one at a time, beside all
-// others. It is a gate before the slots: only the active suspect gets a claim.
+// suspectGate has the turns that may have killed a host compute one at a time, beside all
+// others. It is a gate before the slots: only the active suspect gets a claim. One that waits
+// lets the next one run, which it may be waiting for.
 type suspectGate struct {
 	set RunSet // nil without a run set
 
@@ -65,6 +67,8 @@ type suspectGate struct {
 	seen   map[TurnID]bool
 	open   bool
 	active *suspect
+	// left is closed when there is no active suspect any more.
+	left chan struct{}
 }
 
 // suspect is a row of a task.
@@ -76,7 +80,7 @@ type suspect struct {
 }
 
 func newSuspectGate(set RunSet) *suspectGate {
-	gate := &suspectGate{set: set, waiting: map[TurnID]suspect{}, seen: map[TurnID]bool{}}
+	gate := &suspectGate{set: set, waiting: map[TurnID]suspect{}, seen: map[TurnID]bool{}, left: make(chan struct{})}
 	if set != nil {
 		gate.crashCounts = set.Suspects()
 	}
@@ -136,7 +140,7 @@ func (r *Runtime) openSuspectGate() {
 		}
 	}
 	if n := len(gate.crashCounts); n > 0 {
-		r.log.Warn("turns were computing when the last host died; they run one at a time", "turns", n)
+		r.log.Warn("turns were computing when the last host died; they compute one at a time", "turns", n)
 	}
 	gate.open, gate.seen = true, nil
 	gate.mu.Unlock()
@@ -198,6 +202,27 @@ func (gate *suspectGate) deactivate(id TurnID) {
 	defer gate.mu.Unlock()
 	if gate.active != nil && gate.active.id == id {
 		gate.active = nil
+		close(gate.left)
+		gate.left = make(chan struct{})
+	}
+}
+
+// enter makes a suspect that has waited the active one again, when there is no other.
+func (gate *suspectGate) enter(ctx context.Context, one suspect) error {
+	for {
+		gate.mu.Lock()
+		if gate.active == nil || gate.active.id == one.id {
+			gate.active = &one
+			gate.mu.Unlock()
+			return nil
+		}
+		left := gate.left
+		gate.mu.Unlock()
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -236,6 +261,25 @@ func (r *Runtime) advanceSuspects(t *activeTask, agent string) {
 type runMark struct {
 	set    RunSet
 	number int
+	rt     *Runtime
+	// suspect is the turn where it is one, else nil.
+	suspect *suspect
+}
+
+// waitForSuspects waits until no other suspect computes, for a turn that is one.
+func (mark *runMark) waitForSuspects(ctx context.Context) error {
+	if mark == nil || mark.suspect == nil {
+		return nil
+	}
+	return mark.rt.suspects.enter(ctx, *mark.suspect)
+}
+
+// yieldToSuspects lets the next suspect run, after one that does not compute for now.
+func (mark *runMark) yieldToSuspects() {
+	if mark != nil && mark.suspect != nil {
+		mark.rt.suspects.deactivate(mark.suspect.id)
+		mark.rt.runNextSuspect()
+	}
 }
 
 func (mark *runMark) markComputing() {
@@ -252,13 +296,18 @@ func (mark *runMark) markWaiting() {
 
 // markRunning adds a turn to the run set; over removes it when it is committed, or the
 // host stops.
-func (r *Runtime) markRunning(setup *turnSetup) (over func()) {
+func (r *Runtime) markRunning(t *activeTask, setup *turnSetup) (over func()) {
 	gate := r.suspects
 	if gate.set == nil {
 		return func() {}
 	}
 	id := deriveBytes(r.secret, setup.rec, setup.run.row.N, labelTurn)
-	setup.mark = &runMark{gate.set, gate.set.Begin(id)}
+	setup.mark = &runMark{set: gate.set, number: gate.set.Begin(id), rt: r}
+	gate.mu.Lock()
+	if _, ok := gate.crashCounts[id]; ok {
+		setup.mark.suspect = &suspect{id, t.key, setup.agent.Name, setup.run.row.N}
+	}
+	gate.mu.Unlock()
 	return func() {
 		if r.lifetime.Err() != nil {
 			gate.set.Stop(id, setup.mark.number)

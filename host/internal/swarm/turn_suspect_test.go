@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,6 +169,43 @@ func TestSuspectsRunOneAtATime(t *testing.T) {
 	h.stop()
 	if diff := cmp.Diff([]string{"none-a", "none-b", "one", "two"}, order); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// A suspect that waits lets the next one run, whose answer it may wait for, and computes on when that
+// one does not compute.
+func TestSuspectWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	crashes := map[string]int{"asks": 0, "answers": 1, "other": 2}
+	answered := make(chan struct{})
+	var computing atomic.Int32
+	compute := func() {
+		if computing.Add(1) > 1 {
+			t.Error("two compute at once")
+		}
+		runtime.Gosched()
+		computing.Add(-1)
+	}
+	h, _, _ := afterDeath(t, []string{"other", "answers", "asks"}, func(id string) int { return crashes[id] },
+		func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+			compute()
+			if turn.Key().Task == "asks" {
+				turn.CPU().Release()
+				<-answered
+				if err := turn.CPU().Acquire(ctx); err != nil {
+					return failed(err)
+				}
+			}
+			compute()
+			call(turn, mail.ToolTaskComplete, obj{"finish_message": "done"})
+			if turn.Key().Task == "answers" {
+				close(answered)
+			}
+			compute()
+			return swarm.Outcome{}
+		})
+	for id := range crashes {
+		eventually(t, id, func() bool { return h.record(id).Task.State == swarm.StateCompleted })
 	}
 }
 
