@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,9 @@ type meteredModel struct {
 }
 
 var _ capability.Model = meteredModel{}
+
+// Name implements [capability.Model].
+func (m meteredModel) Name() string { return cmp.Or(m.spec.Model, m.spec.Name) }
 
 // MaxCost implements [capability.Model].
 func (m meteredModel) MaxCost(req abi.ChatRequest) swarm.Spend { return spend(m.spec.Estimate(req)) }

@@ -75,6 +75,10 @@ type Answer struct {
 	// Questions are what needs input.
 	Questions []Question
 	Parts     []PartRef
+	// Tokens and Models are what the turns of the task have used of models since the exchange
+	// was accepted. Streams have not got them.
+	Tokens int64
+	Models []string
 }
 
 // Question is what an agent asks its caller, or a call that waits for a person.

@@ -63,6 +63,9 @@ func (e *web) Fetch(ctx context.Context, _ egress.Policy, key string, req abi.Fe
 	return abi.FetchResponse{Status: 200, Body: "ok"}, nil
 }
 
+// Name implements [capability.Model].
+func (e *web) Name() string { return "web" }
+
 // MaxCost notes when the call is prepared: its cost is reserved next.
 func (e *web) MaxCost(req abi.ChatRequest) swarm.Spend {
 	e.mu.Lock()

@@ -179,8 +179,12 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt, r
 	case t.isPruned(sub), sub.Answer == 0:
 		return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", x.Task.Task)
 	}
+	var a Answer
 	if read.Seq == sub.Answer {
-		return answerIn(x.Task, read)
+		a, err = answerIn(x.Task, read)
+	} else {
+		a, err = r.readAnswer(ctx, x.Task, sub.Answer)
 	}
-	return r.readAnswer(ctx, x.Task, sub.Answer)
+	a.Metered = t.isMetered()
+	return a, err
 }

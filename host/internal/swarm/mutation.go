@@ -32,6 +32,8 @@ type mutationBuilder struct {
 	// cost is the usage of the turn that is committed; the log shows it with the first
 	// message that the turn has sent.
 	cost *Usage
+	// models are those that the turn has called.
+	models []string
 	// finished is the turn that runs no more when the mutation is applied, nil for none.
 	finished *runningTurn
 	// failed is why the turn that is committed has failed.
@@ -101,6 +103,9 @@ func (mut *mutationBuilder) logMessage(m mail.Message, extra map[string]any) {
 		}
 		if mut.cost.Spend != (Spend{}) {
 			cost["tokens"], cost["micro_usd"] = mut.cost.Tokens, mut.cost.MicroUSD
+			if len(mut.models) > 0 {
+				cost["models"] = mut.models
+			}
 		}
 		extra["cost"] = cost
 		mut.cost = nil
@@ -173,6 +178,7 @@ func (mut *mutationBuilder) applyStallRule() {
 
 // resolvePost records the answer to a post, and keeps it for its waiter.
 func (mut *mutationBuilder) resolvePost(p PendingPost, a Answer) {
+	a.Metered = mut.Task.Usage.Spend != (Spend{})
 	if p.Key != "" {
 		mut.Answers = append(mut.Answers, SubmissionAnswer{p.Door, p.Key, a.Cursor})
 	}

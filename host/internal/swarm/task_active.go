@@ -88,6 +88,7 @@ type runningTurn struct {
 	// spent is the cost of the turn's model calls on all attempts, with the reserved
 	// cost of unfinished calls.
 	spent   Spend
+	models  []string // that the turn calls, by the providers' names
 	emitted emitState
 }
 

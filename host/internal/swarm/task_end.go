@@ -25,6 +25,8 @@ type Answer struct {
 	// Cursor is the event that carries it, At its time.
 	Cursor int64
 	At     time.Time
+	// Metered means that the task has called models, see [Runtime.ModelUse].
+	Metered bool
 }
 
 // endBySystem ends a running task with a system completion (R-079 case 3), which

@@ -111,7 +111,7 @@ func (r *Runtime) discardTurn(t *activeTask, rn *runningTurn, turn *Turn, out Ou
 
 // chargeTurn counts a turn and its usage.
 func (mut *mutationBuilder) chargeTurn(rn *runningTurn, u Usage) {
-	mut.cost = &u
+	mut.cost, mut.models = &u, rn.models
 	mut.addUsage(rn, u)
 	if rn.counted {
 		mut.Task.Steps++

@@ -105,6 +105,7 @@ func (g *Gateway) resultOf(c gateway.Caller, n note, a gateway.Answer) responseP
 	if a.Subject != "" {
 		metadata["subject"] = a.Subject
 	}
+	addUsage(metadata, a)
 	if a.Outcome != gateway.Done {
 		metadata["reason"], metadata["message"] = "EXECUTION_ERROR", a.Body
 		return responsePayload{Status: statusFailed, Result: map[string]any{}, Metadata: metadata}

@@ -102,6 +102,7 @@ func TestDelegates(t *testing.T) {
 		t.Errorf("shown %+v", shown)
 	}
 	last := resultFor("m1", "success", amptest.Object{"text": "all of it"})
+	last.Message.Payload["metadata"] = amptest.Object{"model_used": "gpt-4", "tokens_consumed": 150}
 	for range 2 {
 		if r := o.callBack(t, token, callback, last); r.Status != http.StatusAccepted {
 			t.Errorf("the answer: %d %s", r.Status, r.Text)
@@ -114,6 +115,9 @@ func TestDelegates(t *testing.T) {
 	for _, a := range asked {
 		if a.Kind != gateway.Answers || a.Body != "all of it" || a.ID != asked[0].ID || a.Of == nil || a.Of.Wrapper.Payload.ID != "request-m1" || !a.Sent {
 			t.Errorf("brought %+v", a)
+		}
+		if a.Info["model_used"] != "gpt-4" || a.Info["tokens_consumed"] != int64(150) {
+			t.Errorf("brought with %+v", a.Info)
 		}
 	}
 	if len(asked) != 2 || len(o.came()) != 1 {

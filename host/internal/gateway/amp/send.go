@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -229,6 +230,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in message.Recei
 		Kind: gateway.Answers, ID: answerKey + id, Swarm: d.Wrapper.SourceSwarm, Of: d, Sent: sent, Subject: subject, Body: body, Info: infoOf(in),
 		Digest: sha256.Sum256(in.Payload),
 	}
+	maps.Copy(a.Info, usageOf(in))
 	if code != "" {
 		a.Subject, a.Info["error"] = "["+code+"]", code
 	}

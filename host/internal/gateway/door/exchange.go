@@ -102,8 +102,19 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 	if s.Answer.Cursor == 0 && len(s.Needs) == 0 {
 		return gateway.Answer{}, false, nil
 	}
-	a, err := newAnswer(s, x)
+	a, err := d.meteredAnswer(ctx, s, x)
 	return a, err == nil, err
+}
+
+// meteredAnswer is the answer with what it has cost.
+func (d *Door) meteredAnswer(ctx context.Context, s swarm.ExchangeState, x gateway.Exchange) (gateway.Answer, error) {
+	a, err := newAnswer(s, x)
+	if err != nil || !s.Answer.Metered {
+		return a, err
+	}
+	use, err := d.opt.Swarm.ModelUse(ctx, x.Task, x.Cursor, s.Answer.Cursor)
+	a.Tokens, a.Models = use.Tokens, use.Models
+	return a, err
 }
 
 // Wait is [gateway.Runtime]'s.
@@ -115,7 +126,7 @@ func (d *Door) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, er
 	if err != nil {
 		return gateway.Answer{}, foreignError(err)
 	}
-	return newAnswer(s, x)
+	return d.meteredAnswer(ctx, s, x)
 }
 
 // notOwed refuses to read the answer to a message that gets none.

@@ -69,6 +69,8 @@ func (b *fakeWriter) ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault
 	return 1, nil
 }
 
+func (*fakeWriter) UseModel(string) {}
+
 func (b *fakeWriter) SettleSpend(_ int64, change swarm.Spend) { b.spent = b.spent.Add(change) }
 
 const maxFakeTokens = 1000

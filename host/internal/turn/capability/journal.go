@@ -21,6 +21,8 @@ type journalWriter interface {
 	// ReserveSpend and SettleSpend account for calls that cost money.
 	ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault *abi.Error)
 	SettleSpend(day int64, change swarm.Spend)
+	// UseModel notes whose answers are paid for; a re-run notes it again.
+	UseModel(name string)
 	SetReplay(e *swarm.Entry)
 	// HoldBytes and ReleaseBytes count unread answers among those of all turns.
 	HoldBytes(n int64) bool

@@ -12,6 +12,8 @@ import (
 
 // Model answers conversations at a price. It is safe for concurrent use.
 type Model interface {
+	// Name is the provider's name of the model.
+	Name() string
 	// MaxCost is the most that a call can cost.
 	MaxCost(req abi.ChatRequest) swarm.Spend
 	// Chat calls the model, and passes the pieces of its answer to emit, if not nil. The
@@ -31,6 +33,7 @@ func (o *ops) chatHandler(req []byte) (handler, bool) {
 	}
 	if fault == nil {
 		h.maxCost = m.MaxCost(ask)
+		o.j.writer.UseModel(m.Name())
 	}
 	h.effect = func(_ *ops, _ context.Context, _ []byte, stream bool) (effectFunc, *abi.Error) {
 		if fault != nil {

@@ -23,6 +23,8 @@ type parrot struct {
 	cost  swarm.Spend // of a fault
 }
 
+func (*parrot) Name() string { return "parrot-1" }
+
 func (*parrot) MaxCost(abi.ChatRequest) swarm.Spend { return swarm.Spend{Tokens: 100, MicroUSD: 1000} }
 
 func (p *parrot) Chat(_ context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {

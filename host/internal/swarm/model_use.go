@@ -1,0 +1,65 @@
+package swarm
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// ModelUse is what turns have used of models.
+type ModelUse struct {
+	Tokens int64
+	// Models are the providers' names, in the order of their first use.
+	Models []string
+}
+
+// Bounds of the events that are read for a ModelUse: at once, and in all.
+const (
+	modelUsePage = 100
+	maxModelUse  = 1000
+)
+
+// ModelUse adds up what the log has of the use of models behind one cursor and up to another. It is zero
+// for more than maxModelUse events.
+func (r *Runtime) ModelUse(ctx context.Context, key TaskKey, after, upTo int64) (use ModelUse, err error) {
+	if upTo-after > maxModelUse {
+		return ModelUse{}, nil
+	}
+	for after < upTo {
+		events, err := r.store.Events(ctx, key, after, int(min(modelUsePage, upTo-after)))
+		if err != nil {
+			return ModelUse{}, err
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range events {
+			use.add(e)
+		}
+		after = events[len(events)-1].Seq
+	}
+	return use, nil
+}
+
+// add adds the cost in an event, if it has one; see mutationBuilder.logMessage.
+func (u *ModelUse) add(e Event) {
+	var extra struct {
+		Cost struct {
+			Tokens int64    `json:"tokens"`
+			Models []string `json:"models"`
+		} `json:"cost"`
+	}
+	if json.Unmarshal(e.Extra, &extra) != nil {
+		return // an event without one
+	}
+	u.Tokens = saturatingAdd(u.Tokens, extra.Cost.Tokens)
+	for _, name := range extra.Cost.Models {
+		u.Models = addModel(u.Models, name)
+	}
+}
+
+// isMetered reports whether turns of the task have called models.
+func (t *activeTask) isMetered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rec.Usage.Spend != (Spend{})
+}
