@@ -41,6 +41,7 @@ func cases() []contractCase {
 		{"27", "a peer that echoes everything", (*suite).echoPeer},
 		{"31", "line ends, paths and endless texts in ids", (*suite).hostileIDs},
 		{"32", "hostile values in place of each member", (*suite).hostileMembers},
+		{"33", "streams that nobody reads to their end", (*suite).idleStreams},
 		{"29", "one audit line for a refusal, and a logged line for each message", (*suite).auditLines},
 	}
 }

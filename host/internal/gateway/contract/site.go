@@ -178,6 +178,8 @@ type suite struct {
 	more, deadAddress string
 
 	unused *unusedKeys
+	// server are lines of the table [server], of a case with a host of its own.
+	server string
 	// root is a directory far above the host's, of the cases with a host of their own.
 	root string
 	// witness sees what the gateway does for callers; version changes with the store.
@@ -247,8 +249,9 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	}
 	changes = append(changes, "HOLD", `hold = "10m"`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive + keys())
+	lines += "[server]\n" + s.server
 	if s.p.Cert != "" {
-		lines += fmt.Sprintf("[server]\ntls = { cert = %q, key = %q }\n", s.p.Cert, s.p.Key)
+		lines += fmt.Sprintf("tls = { cert = %q, key = %q }\n", s.p.Cert, s.p.Key)
 	}
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
 	lines = partnerTable.ReplaceAllString(lines, "${0}"+strings.ReplaceAll(s.p.EachPartner, "PARTNER", "$1"))

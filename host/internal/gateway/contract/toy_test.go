@@ -146,6 +146,9 @@ func (c *toyClient) call(ctx context.Context, method, rest string, body []byte, 
 	case status == http.StatusServiceUnavailable:
 		return &contract.Refused{Reason: contract.Stopping}
 	case status != http.StatusOK:
+		if status == http.StatusTooManyRequests {
+			return &contract.Refused{Reason: contract.Busy, Text: "by the host"}
+		}
 		return fmt.Errorf("%s %s answers with %d", method, rest, status)
 	}
 	return nil
