@@ -86,6 +86,8 @@ type Gateway struct {
 	joins        *joins
 	notices      *state.Followers[struct{}]
 	contexts     contexts
+	// stopped is closed when the host stops.
+	stopped chan struct{}
 }
 
 // New returns a gateway. It starts nothing.
@@ -111,7 +113,7 @@ func New(o Options) *Gateway {
 	reader := message.Reader{Strict: o.Strict, Depth: o.MaxDepth}
 	socketReader := reader
 	socketReader.NeedsID = true
-	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), notices: state.NewFollowers[struct{}](), contexts: contexts{o.Runtime.State()}}
+	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), notices: state.NewFollowers[struct{}](), contexts: contexts{o.Runtime.State()}, stopped: make(chan struct{})}
 	g.queue, g.grpc = newQueue(g), newGRPCServer(g)
 	return g
 }

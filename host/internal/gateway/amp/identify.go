@@ -103,11 +103,14 @@ func (g *Gateway) checkProof(ctx context.Context, c gateway.Caller, in *message.
 		return message.Faultf(message.AuthenticationFailed, message.ReasonSignature, "a signed message needs an id and a timestamp")
 	}
 	at, err := time.Parse(time.RFC3339, in.Timestamp)
-	if age := time.Since(at); err != nil || age <= window && age >= -signatureWindow {
-		return err
+	if err != nil {
+		return message.Faultf(message.AuthenticationFailed, message.ReasonSignature, "the timestamp of a signed message is not of RFC 3339: %.100q", in.Timestamp)
 	}
-	if _, err := g.Runtime.Find(ctx, c, in.ID); err == nil {
-		return nil // a repeat of what was taken in time
+	if age := time.Since(at); age <= window && age >= -signatureWindow {
+		return nil
+	}
+	if _, err := g.Runtime.Find(ctx, c, in.ID); !errors.Is(err, gateway.ErrUnknown) {
+		return err // nil is a repeat of what was taken in time
 	}
 	return message.Faultf(message.AuthenticationFailed, message.ReasonExpired, "the timestamp of a signed message is more than %s from the time here", window)
 }

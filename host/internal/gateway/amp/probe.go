@@ -84,6 +84,7 @@ func (s *probes) end(realm realmKey, found map[string]probed) {
 func (g *Gateway) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	defer context.AfterFunc(ctx, func() { close(g.stopped) })()
 	if g.queue != nil {
 		running.Go(func() { g.queue.run(ctx) })
 	}

@@ -249,6 +249,14 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 // wait.
 func (q *queue) take(ctx context.Context, m broker.Message, verdict func(broker.Verdict)) {
 	in, c, err := q.read(ctx, m.Payload)
+	for wait := firstTakePause; isHostFault(err); wait = min(2*wait, lastTakePause) { // the store did not say whether it is a repeat
+		q.g.Log.Error("amp: a message at the broker could not be read", "message", in.ID, "error", err)
+		if !gateway.Pause(ctx, wait) {
+			verdict(broker.Kept)
+			return
+		}
+		in, c, err = q.read(ctx, m.Payload)
+	}
 	if err != nil && in.Type == message.Event && q.isOwn(in.Source.Agent) {
 		verdict(broker.Taken) // what our agents tell all comes to the host, too
 		return
@@ -259,11 +267,13 @@ func (q *queue) take(ctx context.Context, m broker.Message, verdict func(broker.
 		verdict(broker.SetAside)
 		return
 	}
-	if isAnswer(in) && q.g.waiting.find(c, in.Headers.Correlation) == nil {
-		q.takeEarly(ctx, c, in, m, verdict)
-		return
-	}
-	q.inOrder(sender{c.Principal.Tenant, c.Realm, in.Source.Agent}, func() { q.takeOrKeep(ctx, c, in, m, verdict) })
+	q.inOrder(sender{c.Principal.Tenant, c.Realm, in.Source.Agent}, func() {
+		if isAnswer(in) && q.g.waiting.find(c, in.Headers.Correlation) == nil {
+			q.takeEarly(ctx, c, in, m, verdict)
+			return
+		}
+		q.takeOrKeep(ctx, c, in, m, verdict)
+	})
 }
 
 // inOrder calls take behind the messages of the same sender, beside other senders: each waits for the

@@ -116,6 +116,90 @@ func TestAnswerCannotBeSent(t *testing.T) {
 	}
 }
 
+// TestProofLookupFails (M-075, M-095): whether an old message is a repeat the store says; while it cannot,
+// the message is not set aside.
+func TestProofLookupFails(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	key := []byte("a key that is shared")
+	partners := []gateway.Partner{{Name: "mill", Tenant: "default", IDs: []string{"mill-*"}, HMACKey: key, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{queuesOption: true}}}
+	rt.AddPartner(partners[0])
+	rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, gatewaytest.Echo)
+	q := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, RabbitMQ: &RabbitMQ{Exchange: "amp", Swarm: "hive"}}).queue
+	q.conn = publishes{}
+	for _, age := range []time.Duration{0, 25 * time.Hour} {
+		if age > 0 {
+			rt.FailNext("Find", errors.New("the disk is away"))
+		}
+		got := make(chan broker.Verdict, 1)
+		q.take(t.Context(), broker.Message{Payload: queuedText(t, "mill-1", key, time.Now().Add(-age))}, func(v broker.Verdict) { got <- v })
+		if v := <-got; v != broker.Taken {
+			t.Errorf("%s old: the verdict is %v", age, v)
+		}
+	}
+	q.running.Wait()
+}
+
+// TestAnswerAtItsTurn (M-095, M-096): an answer whose question has ended when its turn comes waits for
+// the question to be sent again, and is not lost.
+func TestAnswerAtItsTurn(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	key := []byte("a key that is shared")
+	partners := []gateway.Partner{{Name: "mill", Tenant: "default", IDs: []string{"mill-*"}, HMACKey: key, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{queuesOption: true}}}
+	rt.AddPartner(partners[0])
+	q := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, RabbitMQ: &RabbitMQ{Exchange: "amp", Swarm: "hive"}}).queue
+	c := partners[0].Caller()
+	ask := func() (*question, func()) {
+		t.Helper()
+		asked, end, err := q.g.waiting.beginRelay(c, "q-1", "mill-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asked, end
+	}
+	blocked := make(chan struct{})
+	q.inOrder(sender{c.Principal.Tenant, c.Realm, "mill-1"}, func() { <-blocked })
+	_, end := ask()
+	got := make(chan broker.Verdict, 1)
+	q.take(t.Context(), broker.Message{Payload: answerText(t, "mill-1", "q-1", key)}, func(v broker.Verdict) { got <- v })
+	end()
+	turn := make(chan struct{})
+	q.inOrder(sender{c.Principal.Tenant, c.Realm, "mill-1"}, func() { close(turn) })
+	close(blocked)
+	<-turn // the answer has had its turn
+	asked, end := ask()
+	defer end()
+	if v := <-got; v != broker.Taken {
+		t.Errorf("the verdict is %v", v)
+	}
+	select {
+	case <-asked.arrived:
+	default:
+		t.Error("the answer is lost")
+	}
+	q.running.Wait()
+}
+
+// answerText is an answer, signed.
+func answerText(t *testing.T, sender, to string, key []byte) []byte {
+	t.Helper()
+	m := message.Message{
+		ID: "a-1", Type: message.Response, Timestamp: timestamp(time.Now()), Source: message.Source{Agent: sender}, Destination: message.Destination{Agent: "calc@hive"},
+		Headers: message.Headers{Correlation: to}, Payload: json.RawMessage(`{"status":"success","result":{"text":"done"}}`),
+	}
+	if err := message.Sign(&m, key); err != nil {
+		t.Fatal(err)
+	}
+	text, err := message.Write(message.AMP, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // TestTakenInOrder (M-096, V-M34): messages of a sender are taken one after the other, as they came, and
 // and messages of another sender meanwhile. While the host can take none, a bounded number waits in it.
 func TestTakenInOrder(t *testing.T) {

@@ -106,6 +106,8 @@ func (g *Gateway) checkRelayed(to registration, k call) error {
 func (r *relay) run(ctx context.Context) message.Message {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout(), errNoAnswer)
 	defer cancel()
+	ctx, leave := gateway.EndWhen(ctx, r.g.stopped)
+	defer leave()
 	m, text, got, err := r.ask(ctx)
 	r.g.Runtime.Record(gateway.Event{Caller: r.c, Foreign: m.ID, Type: string(m.Type), Out: true, Text: text}.WithOutcome(false, err))
 	var fault *message.Fault
@@ -113,14 +115,25 @@ func (r *relay) run(ctx context.Context) message.Message {
 	case err == nil:
 		return r.answerOf(got)
 	case errors.As(err, &fault):
+	case isClosed(r.g.stopped):
+		fault = r.g.faultOf(gateway.ErrDraining)
 	case errors.Is(context.Cause(ctx), errNoAnswer):
 		fault = message.Faultf(message.Timeout, "", "the agent %.100q did not answer in time", r.agent)
 	default:
-		r.g.Log.Warn("amp: a registered agent cannot be asked", "partner", r.c.Realm, "agent", r.agent, "message", r.in.ID, "reason", err)
+		r.g.Log.Info("amp: a registered agent cannot be asked", "partner", r.c.Realm, "agent", r.agent, "message", r.in.ID, "reason", err)
 		fault = message.Faultf(message.InsufficientResources, message.ReasonUnreachable, "the agent %.100q cannot be reached: send the message again, under the same id", r.agent)
 		fault.RetryAfter = retryAfter
 	}
 	return errorTo(r.in, fault)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // timeout is the sender's, at most the partner's.
@@ -175,8 +188,8 @@ func (r *relay) await(ctx context.Context, a *attempt, q *question) (in message.
 		}
 	}
 	select {
-	case in = <-q.relayed:
-		return in, nil
+	case <-q.arrived:
+		return q.answer, nil
 	default:
 		return in, err
 	}

@@ -152,8 +152,10 @@ func TestRelayOverSocket(t *testing.T) {
 		}
 		spoofed := q.Reply("response", amptest.Result("hola"))
 		spoofed.Message.Source.AgentID = "agent-3"
+		unsigned := q.Reply("response", amptest.Result("hej"))
+		unsigned.Message.Source.AgentID = ""
 		interim := q.Reply("response", amptest.Object{"status": "partial", "result": amptest.Object{}, "metadata": amptest.Object{"final": false}})
-		write(t, two, spoofed.Text(), interim.Text(), q.Reply("response", amptest.Result("bonjour")).Text())
+		write(t, two, spoofed.Text(), unsigned.Text(), interim.Text(), q.Reply("response", amptest.Result("bonjour")).Text())
 		got := next(t, asker)
 		if got.Message.Payload["result"] != "bonjour" || got.Header("correlation_id") != m.Message.ID {
 			t.Errorf("got %s", got.Text())
@@ -164,6 +166,48 @@ func TestRelayOverSocket(t *testing.T) {
 	next(t, two)
 	two.Close()
 	wantRefused(t, next(t, three), "INSUFFICIENT_RESOURCES", "UNREACHABLE")
+}
+
+// TestRelayRepeated (M-028): a repeat that comes while the request is under way is asked again, and both
+// have the one answer.
+func TestRelayRepeated(t *testing.T) {
+	t.Parallel()
+	o := newRelaying(t, func(*out) string { return "" })
+	o.p.URL = ""
+	o.rt.AddPartner(o.p)
+	two, one, again := o.dial(t, "relay-token"), o.dial(t, "relay-token"), o.dial(t, "relay-token")
+	exchange(t, two, registered("agent-2", "").Text())
+	m := translation("agent-2")
+	write(t, one, m.Text())
+	first := next(t, two)
+	write(t, again, m.Text())
+	if second := next(t, two); second.Message.ID != first.Message.ID {
+		t.Errorf("the repeat is %s, not %s", second.Message.ID, first.Message.ID)
+	}
+	write(t, two, first.Reply("response", amptest.Result("bonjour")).Text())
+	for _, asker := range []*amptest.Socket{one, again} {
+		if got := next(t, asker); got.Message.Payload["result"] != "bonjour" {
+			t.Errorf("got %s", got.Text())
+		}
+	}
+}
+
+// TestRelayDraining (M-028): a host that stops does not wait for the answer of a registered agent: who
+// has asked is told to come again.
+func TestRelayDraining(t *testing.T) {
+	t.Parallel()
+	o := newRelaying(t, func(o *out) string { return o.p.URL })
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- o.g.Run(ctx) }()
+	o.does(func(_ http.ResponseWriter, r *http.Request) {
+		stop()
+		<-r.Context().Done()
+	})
+	wantFault(t, o.send(t, translation("agent-2")), http.StatusServiceUnavailable, "INSUFFICIENT_RESOURCES", "DRAINING")
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestRelayOverGRPC (M-028, M-097): a request for an agent that is registered with a gRPC address goes

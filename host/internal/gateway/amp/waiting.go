@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"skep/host/internal/gateway"
@@ -23,10 +24,12 @@ type waiting struct {
 type question struct {
 	of      *swarm.Delivery
 	arrived chan struct{}
-	// relayed gets the answer to a question that one agent of a realm asks another, whose id is
-	// to; nil for a question of ours.
-	relayed chan message.Received
-	to      string
+	// to are the ids of the agents that one agent of a realm asks, several where a repeat names none;
+	// none for a question of ours. asking counts the question and its repeats, which have one answer:
+	// answer, once arrived is closed.
+	to     []string
+	asking int
+	answer message.Received
 }
 
 func newWaiting() *waiting {
@@ -49,10 +52,10 @@ func (w *waiting) begin(c gateway.Caller, id string, of *swarm.Delivery) (arrive
 	}
 }
 
-// beginRelay waits for the answer of a registered agent to a message. end forgets it.
+// beginRelay waits for the answer of a registered agent to a message, a repeat for the one to its
+// first. end forgets it.
 func (w *waiting) beginRelay(c gateway.Caller, id, to string) (q *question, end func(), err error) {
 	key, realm := workKey{c.Principal.Tenant, c.Realm, id}, realmKeyOf(c)
-	q = &question{arrived: make(chan struct{}), relayed: make(chan message.Received, 1), to: to}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.relayed[realm] >= maxRelayed {
@@ -60,12 +63,17 @@ func (w *waiting) beginRelay(c gateway.Caller, id, to string) (q *question, end 
 		f.RetryAfter = retryAfter
 		return nil, nil, f
 	}
-	w.question[key] = q
+	if q = w.question[key]; q == nil {
+		q = &question{arrived: make(chan struct{})}
+		w.question[key] = q
+	}
+	q.to = append(q.to, to)
+	q.asking++
 	w.relayed[realm]++
 	return q, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.question[key] == q {
+		if q.asking--; q.asking == 0 && w.question[key] == q {
 			delete(w.question, key)
 		}
 		if w.relayed[realm]--; w.relayed[realm] == 0 {
@@ -77,16 +85,16 @@ func (w *waiting) beginRelay(c gateway.Caller, id, to string) (q *question, end 
 // pass hands the answer of a registered agent to who has asked it. What comes before the last answer
 // is passed over.
 func (w *waiting) pass(c gateway.Caller, in message.Received, q *question) error {
-	if in.Source.Agent != "" && in.Source.Agent != q.to {
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "the request is for %.100q, and %.100q answers it", q.to, in.Source.Agent)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(q.to, in.Source.Agent) {
+		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "the request is for %.100q, and source.agent_id of its answer is %.100q", q.to[0], in.Source.Agent)
 	}
 	if isInterim(in) {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if key := (workKey{c.Principal.Tenant, c.Realm, in.Headers.Correlation}); w.question[key] == q { // it has no answer yet
-		q.relayed <- in
+		q.answer = in
 		close(q.arrived)
 		delete(w.question, key)
 	}
@@ -118,7 +126,7 @@ func (g *Gateway) answered(ctx context.Context, c gateway.Caller, in message.Rec
 	if id == "" || q == nil {
 		return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
 	}
-	if q.relayed != nil {
+	if q.of == nil {
 		return reply{}, g.waiting.pass(c, in, q)
 	}
 	if isInterim(in) {
