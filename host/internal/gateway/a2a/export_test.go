@@ -20,5 +20,14 @@ func VerifyCard(text, set []byte) error {
 	return verifyCard(text, &card, keys.Keys)
 }
 
+// CanonicalCard is what the signature of a card that came is over.
+func CanonicalCard(text []byte) ([]byte, error) {
+	var card a2a.AgentCard
+	if err := json.Unmarshal(text, &card); err != nil {
+		return nil, err
+	}
+	return canonicalCard(&card)
+}
+
 // LimitAnswer bounds what a foreign task may answer.
 func (g *Gateway) LimitAnswer(bytes int) { g.maxAnswer = bytes }
