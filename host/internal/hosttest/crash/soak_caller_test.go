@@ -11,6 +11,9 @@ import (
 // errTaken is that a host has not refused what is no message.
 var errTaken = errors.New("it was not refused")
 
+// errCalledOff is that a question was called off.
+var errCalledOff = errors.New("the question was called off")
+
 // soakCaller asks over one protocol, one question after the other.
 type soakCaller struct {
 	name string
@@ -47,9 +50,10 @@ func (c *soakCaller) turn(s *soak) {
 	if c.asked%8 == 0 {
 		limit = 1 + time.Duration(rand.Int64N(int64(100*time.Millisecond)))
 	}
-	for begun := time.Now(); ; limit = soakLimit {
+	for begun, cut := time.Now(), false; ; limit, cut = soakLimit, true {
 		answer, err := ask(limit)
-		if err == nil && s.killing.Load() && strings.Contains(answer, soakFailed) {
+		broken := err == nil && s.killing.Load() && strings.Contains(answer, soakFailed)
+		if broken || cut && errors.Is(err, errCalledOff) {
 			s.tally.count(c.name, func(r *soakRow) { r.failed++ })
 			return
 		}

@@ -99,8 +99,8 @@ func startSoak(t *testing.T, every time.Duration) *soak {
 	}
 	_, port, _ := strings.Cut(s.iacp, ":")
 	const wait = `timeout = "5m"`
-	s.e = hosttest.StartEverywhere(t,
-		wait+"\nallow", wait+"\nallow", wait, wait+"\ngive_up = \"10m\"",
+	const ofAction = "of a call\n" + wait // which has no give_up
+	s.e = hosttest.StartEverywhere(t, ofAction, ofAction, wait, wait+"\ngive_up = \"10m\"",
 		`expose = ["a2a"]`, `expose = ["a2a", "acp", "amp", "iacp", "mcp", "uamp"]`,
 		"[gateways.amp]\n\n[gateways.amp.partners.depot-amp]", "[gateways.amp]\n"+queues+"[gateways.amp.partners.depot-amp]",
 		"[gateways.a2a.partners.depot-a2a]", guests, "8445", port)

@@ -5,15 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpCaller calls the tool goal under an id of its own, and begins another session after an error.
+// mcpCaller calls the tool goal under an id of its own, and begins another session after an error. By
+// the protocol a call whose connection is cut is called off.
 func (s *soak) mcpCaller() *soakCaller {
-	h := &cutHTTP{soakHTTP: s.http("/mcp", soakUserKey), limit: context.Background()}
+	h := s.http("/mcp", soakUserKey)
 	var session *mcp.ClientSession
 	leave := func() {
 		if session != nil {
@@ -36,7 +37,11 @@ func (s *soak) mcpCaller() *soakCaller {
 			return nil, err
 		}
 		answer, err = json.Marshal(got.Content)
-		if err == nil && got.IsError {
+		switch {
+		case err != nil || !got.IsError:
+		case strings.Contains(string(answer), "The request was cancelled."):
+			err = errCalledOff
+		default:
 			err = errors.New(string(answer))
 		}
 		return answer, err
@@ -45,46 +50,18 @@ func (s *soak) mcpCaller() *soakCaller {
 		return func(limit time.Duration) (string, error) {
 			ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 			defer cancel()
-			h.cutAfter(ctx)
 			answer, err := call(ctx, id, text)
 			if err != nil {
 				leave()
 			}
-			h.cutAfter(context.Background())
 			return string(answer), err
 		}
 	}}
 }
 
-// cutHTTP makes no request after the end of a context, and ends with it those that are under way: a
-// client that is cut off can call nothing off.
-type cutHTTP struct {
-	soakHTTP
-	mu    sync.Mutex
-	limit context.Context
-}
-
-func (h *cutHTTP) cutAfter(ctx context.Context) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.limit = ctx
-}
-
 // RoundTrip implements [http.RoundTripper]: it shows the key.
-func (h *cutHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
-	h.mu.Lock()
-	limit := h.limit
-	h.mu.Unlock()
-	if limit.Err() != nil {
-		return nil, limit.Err()
-	}
-	ctx, cut := context.WithCancel(r.Context())
-	context.AfterFunc(limit, func() {
-		if errors.Is(limit.Err(), context.DeadlineExceeded) {
-			cut()
-		}
-	})
-	r = r.Clone(ctx)
+func (h soakHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+h.key)
 	return h.Transport.RoundTrip(r)
 }

@@ -17,7 +17,7 @@ type soakTally struct {
 }
 
 // soakRow is what one caller has asked: failed is what was answered by the failure of an agent
-// on the way, refused what was no message, and unread what nobody waited for.
+// on the way, or was called off by a cut, refused what was no message, and unread what nobody waited for.
 type soakRow struct {
 	asked, answered, failed, repeated, refused, unread int
 	// last is the last reason for which a question was repeated.
