@@ -17,6 +17,11 @@ const (
 	logBytes        = 32 << 20
 )
 
+// spillPages is how many pages the cache may have in a transaction before some are written
+// out, more than a group of groupBytes changes. A multiple of 256 turns that off: the pragma
+// reads the number as a byte, too.
+const spillPages = 5000
+
 // busyMS is how long a connection waits for programs that are none of ours,
 // for instance a backup that holds the file.
 const busyMS = 5000
@@ -34,7 +39,12 @@ var writerPragmas = []string{
 	"secure_delete = ON",
 	fmt.Sprintf("wal_autocheckpoint = %d", checkpointPages),
 	fmt.Sprintf("journal_size_limit = %d", logBytes),
-	"cache_size = -16384",
+	// A commit after a page was split looks at each place of the cache: balance_nonroot
+	// lends a page the highest number that there is, see pcache1TruncateUnsafe in
+	// https://www.sqlite.org/src/file?name=src/pcache1.c. So the cache is small, and a
+	// group may have more pages in it before they are written out.
+	"cache_size = -4096",
+	fmt.Sprintf("cache_spill = %d", spillPages),
 	"temp_store = MEMORY",
 	"trusted_schema = OFF",
 }

@@ -211,6 +211,7 @@ func TestOpenSettings(t *testing.T) {
 	for pragma, want := range map[string]string{
 		"synchronous": "2", "fullfsync": "1", "journal_mode": "wal", "application_id": strconv.Itoa(applicationID),
 		"journal_size_limit": strconv.Itoa(logBytes), "busy_timeout": strconv.Itoa(busyMS),
+		"cache_spill": strconv.Itoa(spillPages),
 	} {
 		var got string
 		if err := s.writer.conn.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
