@@ -167,6 +167,7 @@ func (b *bench) overBroker(at *ampBroker) {
 		name := fmt.Sprintf("AMP request over %s, signed, %d clients", at.name, clients)
 		b.report.compare(name, rates[1], rate, "the same over HTTP", rates[0], target)
 		b.report.compare(name, rates[1], rate, "a question and its answer at the broker, no host", rates[2], none())
+		b.report.compare(name, rates[1], rate, "the same over HTTP and that, one after the other", 1/(1/rates[0]+1/rates[2]), none())
 		b.report.compare("  computing time of the host, each", queue.each(), seconds, "the same over HTTP", http.each(), none())
 	}
 }
