@@ -236,7 +236,7 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 	if err == nil {
 		err = q.conn.Publish(ctx, out)
 	}
-	if errors.Is(err, broker.ErrAway) || errors.Is(err, broker.ErrNoQueue) {
+	if errors.Is(err, broker.ErrAway) || errors.Is(err, broker.ErrNoQueue) || errors.Is(err, broker.ErrNotStored) {
 		err = fmt.Errorf("%w: %w", err, gateway.ErrBusy)
 	}
 	if errors.Is(err, kafka.ErrTooLarge) {
@@ -424,7 +424,8 @@ func (q *queue) answerTaken(ctx context.Context, c gateway.Caller, in message.Re
 }
 
 // reply publishes a message to the sender of another. One for which there is no queue is gone: the
-// sender has written, and does not read. So is one that the broker can take for no sender of this id.
+// sender has written, and does not read. So is one that the broker can take for no sender of this id, or for which the sender's queue has no room:
+// while it waited, the sender's other messages would hold the places of all.
 func (q *queue) reply(ctx context.Context, c gateway.Caller, in message.Received, m message.Message) bool {
 	m.Destination.Agent = in.Source.Agent
 	text, err := q.g.write(c, in.Token, m)
@@ -433,7 +434,7 @@ func (q *queue) reply(ctx context.Context, c gateway.Caller, in message.Received
 		return true
 	}
 	err = q.publish(ctx, in.Token, m, text)
-	if _, refused := errors.AsType[*gateway.Refusal](err); refused {
+	if _, refused := errors.AsType[*gateway.Refusal](err); refused || errors.Is(err, broker.ErrNotStored) {
 		q.g.Log.Warn("amp: an answer cannot be sent", "message", in.ID, "reason", err)
 		return true
 	}

@@ -101,6 +101,7 @@ func TestAnswerCannotBeSent(t *testing.T) {
 		"an id without a routing key": {sender: "mill-" + strings.Repeat(".", 100)},
 		"an answer that is too large": {sender: "mill-1", err: kafka.ErrTooLarge},
 		"an answer that nobody reads": {sender: "mill-1", err: broker.ErrNoQueue},
+		"a queue that is full":        {sender: "mill-1", err: broker.ErrNotStored},
 	} {
 		rt := gatewaytest.New()
 		t.Cleanup(rt.Close)

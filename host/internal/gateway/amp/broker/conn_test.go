@@ -50,7 +50,7 @@ func TestPublishedIsConfirmed(t *testing.T) {
 	}
 	for id, got := range outcome {
 		err := <-got
-		if (err == nil) != strings.HasPrefix(id, "stored") || errors.Is(err, ErrNoQueue) != strings.HasPrefix(id, "returned") {
+		if (err == nil) != strings.HasPrefix(id, "stored") || errors.Is(err, ErrNoQueue) != strings.HasPrefix(id, "returned") || errors.Is(err, ErrNotStored) != strings.HasPrefix(id, "refused") {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

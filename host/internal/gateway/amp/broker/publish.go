@@ -15,6 +15,8 @@ var (
 	ErrAway = errors.New("the broker is not connected")
 	// ErrNoQueue means that no queue gets messages with the key: the broker has returned it.
 	ErrNoQueue = errors.New("no queue at the broker gets messages with this key")
+	// ErrNotStored means that the broker refuses to store the message, as where the queue is full.
+	ErrNotStored = errors.New("the broker has not stored a message: its queue may be full")
 )
 
 // Publish sends a message and returns when the broker has stored it in a queue. It does not end
@@ -38,19 +40,17 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 	if m.Expires > 0 {
 		p.Expiration = fmt.Sprint(max(1, m.Expires.Milliseconds()))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
-	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)() // the library leaves a confirmation open
-	select {
-	case l.publishing <- struct{}{}:
-		defer func() { <-l.publishing }()
-	case <-ctx.Done():
+	if !l.awaitPlace() {
 		return ErrAway
 	}
+	defer func() { <-l.publishing }()
 	confirmed, err := l.channel.PublishWithDeferredConfirm(exchange, m.Key, true, false, p)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)() // the library leaves a confirmation open
 	stored, err := confirmed.WaitContext(ctx)
 	if err != nil {
 		_ = l.raw.Close() // a message may be returned late
@@ -60,9 +60,23 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 		return ErrNoQueue
 	}
 	if !stored {
-		return errors.New("the broker has not stored a message")
+		return ErrNotStored
 	}
 	return nil
+}
+
+// awaitPlace waits for a place among the messages without a confirmation. It does not take of the time
+// for the confirmation: one that waits has sent nothing, and is no reason to end the connection.
+func (l *live) awaitPlace() bool {
+	late := time.NewTimer(confirmTime)
+	defer late.Stop()
+	select {
+	case l.publishing <- struct{}{}:
+		return true
+	case <-l.ctx.Done():
+	case <-late.C:
+	}
+	return false
 }
 
 // idBeside is an id as AMQP has it beside a message: none where it has no room. The library would end
