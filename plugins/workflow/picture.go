@@ -153,15 +153,21 @@ func (r *run) state() string {
 	return stateNames[running]
 }
 
-// timesOf is since when a step is under way, and until when it may be.
+// timesOf is since when a step is under way, where its record has that, and until when it may be.
 func (w *work) timesOf(i int) string {
 	n := w.runOf(i)
 	if n == nil {
 		return ""
 	}
-	text := "  since " + timeText(n.Since)
+	text := ""
+	if n.Since > 0 {
+		text = " since " + timeText(n.Since)
+	}
 	if n.Due > 0 {
 		text += " until " + timeText(n.Due)
+	}
+	if text != "" {
+		text = " " + text
 	}
 	return text
 }
