@@ -32,7 +32,7 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gatew
 			return list, err
 		}
 		for _, child := range known.Manifests {
-			if id, err := did.Parse(child.Agent); err != nil || !p.Owns(child.Agent) || len(id.Path()) == 0 {
+			if id, err := did.Parse(child.Agent); err != nil || child.Err != nil || !p.Owns(child.Agent) || len(id.Path()) == 0 {
 				continue // it is a host, or another's
 			}
 			if len(list) == maxListed {

@@ -28,6 +28,8 @@ type Child struct {
 	Agent  string `json:"agent"`
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`
+	// Err is why the item does not count, nil if it may.
+	Err error `json:"-"`
 }
 
 // Anchor is whom a hub trusts: a DID, the address of a key set, or a certificate.
@@ -39,7 +41,8 @@ type Anchor struct {
 // HubVersion is the uamp_hub of our lists.
 const HubVersion = "1.0"
 
-// ReadHub reads a hub list. Nothing in it is to be trusted by itself.
+// ReadHub reads a hub list. Nothing in it is to be trusted by itself. What is wrong with an item is
+// its Err.
 func ReadHub(text []byte) (h Hub, err error) {
 	if len(text) > maxHub {
 		return h, Faultf(TooLarge, "the hub list has more than %d bytes", maxHub)
@@ -53,14 +56,15 @@ func ReadHub(text []byte) (h Hub, err error) {
 	if len(h.Manifests) > maxChildren || len(h.Anchors) > maxAnchors {
 		return h, Faultf(TooLarge, "the hub list has more than %d manifests or %d trust anchors", maxChildren, maxAnchors)
 	}
-	for i, c := range h.Manifests {
+	for i := range h.Manifests {
+		c := &h.Manifests[i]
 		switch {
 		case !isURI(c.Agent):
-			return h, malformed("item %d of manifests has no agent, but %.100q", i+1, c.Agent)
+			c.Err = malformed("item %d of manifests has no agent, but %.100q", i+1, c.Agent)
 		case !isURI(c.URL):
-			return h, malformed("item %d of manifests, for %.100s, has no url, but %.100q", i+1, c.Agent, c.URL)
+			c.Err = malformed("item %d of manifests, for %.100s, has no url, but %.100q", i+1, c.Agent, c.URL)
 		case !hashPattern.MatchString("sha256:" + c.SHA256):
-			return h, malformed("item %d of manifests, for %.100s, has no sha256 of 64 hexadecimal digits, but %.100q", i+1, c.Agent, c.SHA256)
+			c.Err = malformed("item %d of manifests, for %.100s, has no sha256 of 64 hexadecimal digits, but %.100q", i+1, c.Agent, c.SHA256)
 		}
 	}
 	return h, nil

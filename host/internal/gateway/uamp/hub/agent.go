@@ -61,6 +61,9 @@ func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error
 	listed := map[string]int{}
 	for _, child := range list.Manifests {
 		id, err := did.Parse(child.Agent)
+		if err == nil {
+			err = child.Err
+		}
 		if isHost := err == nil && id.Host() != "" && len(id.Path()) == 0; isHost || listed[child.Agent] > 1 {
 			continue
 		}

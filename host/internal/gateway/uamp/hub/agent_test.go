@@ -105,6 +105,7 @@ func TestRead(t *testing.T) {
 		{Agent: agent("none"), URL: "https://evil.example/manifest", SHA256: good.SHA256},
 		{Agent: "did:key:" + newKey(t, "", "k").Public().Multikey(), URL: "https://evil.example/manifest", SHA256: good.SHA256},
 		{Agent: "https://lab.example/agents/x", URL: "https://evil.example/manifest", SHA256: good.SHA256},
+		{Agent: agent("short"), URL: "https://evil.example/manifest", SHA256: "00"},
 	}
 	list, err := json.Marshal(envelope.Hub{Version: envelope.HubVersion, Manifests: children})
 	if err != nil {
@@ -118,6 +119,7 @@ func TestRead(t *testing.T) {
 	want := map[string]string{
 		agent("good"): "", "did:web:far.example:x": "", agent("changed"): "another hash", agent("forged"): "not signed by its issuer", agent("old"): "expired", agent("*"): "has a star",
 		agent("none"): "there is no manifest at https://lab.example/agents/none/agent-manifest.json", children[10].Agent: "no host", children[11].Agent: "neither a did:web nor a did:key",
+		agent("short"): "no sha256 of 64",
 	}
 	if len(agents) != len(want)+1 || agents[1].Name != agent("good") || agents[1].Err == nil || !strings.Contains(agents[1].Err.Error(), "more than once") {
 		t.Fatalf("%d agents, want %d and one that is listed again", len(agents), len(want))
