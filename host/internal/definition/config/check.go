@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"skep/host/internal/spelling"
 	"skep/spec/mail"
 )
 
@@ -82,7 +84,7 @@ func (d *decoder) checkRemote(a *draft, s Swarm, v value, target, swarm string) 
 }
 
 // checkPeers warns, once for each swarm, of targets in a swarm that the file does not
-// say how to reach.
+// say how to reach, with the one of a like name that it has.
 func (d *decoder) checkPeers(c *Config, drafts []*draft) {
 	known := map[string]bool{"*": true, c.Swarm.Name: true}
 	for _, p := range c.Peers {
@@ -93,6 +95,7 @@ func (d *decoder) checkPeers(c *Config, drafts []*draft) {
 			known[p.Name] = true
 		}
 	}
+	names := slices.Sorted(maps.Keys(known))
 	for _, a := range drafts {
 		for _, v := range a.targets {
 			_, swarm, remote := strings.Cut(v.text, "@")
@@ -100,7 +103,11 @@ func (d *decoder) checkPeers(c *Config, drafts []*draft) {
 				continue
 			}
 			known[swarm] = true
-			d.warn(v.location, fmt.Sprintf("%s: this file has no [peers.%s]; until `skep peer add %s` makes it known to the running host, nothing reaches %s", v.path, swarm, swarm, v.shown))
+			why := fmt.Sprintf("%s: this file has no [peers.%s]; until `skep peer add %s` makes it known to the running host, nothing reaches %s", v.path, swarm, swarm, v.shown)
+			if near := spelling.Nearest(swarm, names); near != "" {
+				why += fmt.Sprintf("; did you mean %q?", v.text[:strings.Index(v.text, "@")+1]+near)
+			}
+			d.warn(v.location, why)
 		}
 	}
 }

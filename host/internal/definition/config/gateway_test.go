@@ -106,6 +106,24 @@ func TestKeyForAMisspeltPartner(t *testing.T) {
 	}
 }
 
+// An agent that writes to a name like a partner's probably misspells it; so with any other name.
+func TestTargetAtAMisspeltPartner(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"*@deskk":   `nothing reaches "*@deskk"; did you mean "*@desk"?`,
+		"*@desk":    "",
+		"x@orchard": "",
+		"*@*":       "",
+	} {
+		text := strings.Replace(exposed, "[swarm]\n", "[swarm]\nenable_interswarm = true\n", 1)
+		text = strings.Replace(text, "comm_targets = [\"boss\"]\n", "enable_interswarm = true\ncomm_targets = [\""+target+"\", \"boss\"]\n", 1)
+		got := mustParse(t, text).Warnings.Error()
+		if text == exposed || !strings.Contains(got, want) || want == "" && strings.Contains(got, "did you mean") {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+}
+
 // TestGatewayWithoutCallers: what would come out at the first message is told when the file is
 // read: a gateway that has no partner, and callers for whom no agent is exposed.
 func TestGatewayWithoutCallers(t *testing.T) {
