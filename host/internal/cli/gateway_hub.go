@@ -124,9 +124,12 @@ func (t hubTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+t.token)
 	}
-	private := t.private && r.URL.Host == t.base
+	private, key := t.private && r.URL.Host == t.base, "--allow-private"
+	if r.URL.Host != t.base {
+		key += " with https://" + r.URL.Host + " as URL"
+	}
 	return t.client.Transport(egress.Policy{
-		Grants: []egress.Grant{grant}, AllowPrivate: private, PrivateNames: private, NoPublicHTTP: true, PrivateKey: "--allow-private", TLS: t.tls, OfferHTTP2: true, Secrets: []egress.Secret{egress.HiddenValue("token", t.token)},
+		Grants: []egress.Grant{grant}, AllowPrivate: private, PrivateNames: private, NoPublicHTTP: true, PrivateKey: key, TLS: t.tls, OfferHTTP2: true, Secrets: []egress.Secret{egress.HiddenValue("token", t.token)},
 	}).RoundTrip(r)
 }
 

@@ -14,6 +14,9 @@ import (
 	"skep/spec/mail"
 )
 
+// ErrRedirect is returned for a request that a partner redirects.
+var ErrRedirect = errors.New("it redirects, which is not followed; write where it is into url")
+
 // Refusal is an error that another attempt to carry a message would meet again.
 type Refusal struct{ Reason string }
 

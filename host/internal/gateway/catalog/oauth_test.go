@@ -194,7 +194,7 @@ func TestClientCredentialsFail(t *testing.T) {
 	}{
 		"refused":      {401, `{"error":"invalid_client"}`, `answers 401 "invalid_client"`, nil},
 		"busy":         {503, "", "answers 503", []string{"Retry-After", "20"}},
-		"a redirect":   {307, "", "redirect", []string{"Location", "/elsewhere"}},
+		"a redirect":   {307, "", "write where it is into token_url", []string{"Location", "/elsewhere"}},
 		"no JSON":      {200, "token", "not the JSON of a token", nil},
 		"another type": {200, `{"access_token":"a","token_type":"mac"}`, `of type "mac"`, nil},
 		"no token":     {200, `{"token_type":"Bearer"}`, "characters", nil},

@@ -165,7 +165,9 @@ func (c *Catalog) tokens(g config.Gateway, p config.Partner) *tokenSource {
 		policy.TLS = &tls.Config{RootCAs: policy.TLS.RootCAs}
 	}
 	t := &transport{timeout: tokenTimeout, maxBody: maxTokenAnswer, next: c.client.Transport(policy)}
-	return &tokenSource{client: t.client(), from: from, table: policy.Table}
+	client := t.client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errTokenRedirect }
+	return &tokenSource{client: client, from: from, table: policy.Table}
 }
 
 // policy is how a partner may be reached.

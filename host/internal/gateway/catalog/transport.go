@@ -22,7 +22,8 @@ const (
 	streamBodies   = 64               // an event stream may be as long as so many bodies
 )
 
-var errRedirect = errors.New("it redirects, which is not followed; write where it is into url")
+// errTokenRedirect is returned for a request for a token. Messages wait for one.
+var errTokenRedirect = errors.New("it redirects, which is not followed; write where it is into token_url")
 
 func newEgress(network func(*egress.Options)) *egress.Client {
 	o := egress.Options{ConnectTimeout: connectTimeout, KeepAlive: egress.KeepAlive{MaxIdlePerHost: idlePerHost}}
@@ -49,7 +50,7 @@ type transport struct {
 
 // client returns a client that follows no redirect.
 func (t *transport) client() *http.Client {
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return gateway.ErrRedirect }}
 }
 
 // RoundTrip implements [http.RoundTripper].

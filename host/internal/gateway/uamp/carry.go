@@ -55,6 +55,8 @@ func outcomeOf(err error) gateway.Carried {
 		return gateway.Carried{State: gateway.Unanswered, Reason: f.Text}
 	case errors.As(err, &f):
 		return gateway.Carried{State: gateway.Refused, Reason: f.Text}
+	case errors.Is(err, gateway.ErrRedirect):
+		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
 	case errors.As(err, &broken) && unreached[broken.Reason]:
 		return gateway.Carried{State: gateway.Later, Reason: broken.Message}
 	case errors.As(err, &broken) && broken.Code == abi.CodeDenied:

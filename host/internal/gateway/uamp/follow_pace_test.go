@@ -150,6 +150,31 @@ func TestStreamLate(t *testing.T) {
 	})
 }
 
+// TestRedirect: a partner that redirects an envelope, or the request for its stream, is refused at once with
+// the reason. One that redirects a manifest has none.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	o := newUnstartedOut(t)
+	o.p.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return gateway.ErrRedirect }
+	away := func(w http.ResponseWriter) {
+		w.Header().Set("Location", "https://other.example/")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}
+	o.lab.manifest = func(w http.ResponseWriter, _ *http.Request) { away(w) }
+	o.lab.does(streamAt, events(9, chunk("seven"), `{"delta_seq":%d,"type":"done"}`))
+	o.carry(t, "manifest", outgoing("manifest", mail.Request, "x", "how many?"), gateway.Taken)
+	o.answered(t, "seven")
+	o.lab.does(streamAt, func(w http.ResponseWriter, _ *http.Request) { away(w) })
+	const reason = "it redirects, which is not followed; write where it is into url"
+	if got := o.carry(t, "stream", outgoing("stream", mail.Request, "x", "how many?"), gateway.Refused); !strings.Contains(got.Reason, "cannot be read at delta 0") || !strings.Contains(got.Reason, reason) {
+		t.Errorf("%+v", got)
+	}
+	o.lab.does(func(w http.ResponseWriter, _ envelope.Signed) { away(w) }, nil)
+	if got := o.carry(t, "envelope", outgoing("envelope", mail.Request, "x", "how many?"), gateway.Refused); !strings.Contains(got.Reason, reason) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestSubscriptionPace: a partner that wants a day until the events of a subscription are read again has less
 // than two requests in a minute, and a task that ends meanwhile is noticed.
 func TestSubscriptionPace(t *testing.T) {

@@ -174,12 +174,12 @@ func manifestAt(p gateway.Partner, agent string) string {
 }
 
 // fetch fetches a manifest, and verifies that its agent has signed it. It is nil where there is
-// none, and where the partner does not answer: sending shows why.
+// none, and where the partner redirects or does not answer: sending shows why.
 func (m *partnerManifests) fetch(ctx context.Context, p gateway.Partner, at, agent string) (*envelope.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, manifestTime)
 	defer cancel()
 	text, err := hub.FetchSigned(ctx, p.Client, at)
-	if err != nil && !errors.As(err, new(*gateway.Refusal)) && outcomeOf(err).State == gateway.Unanswered {
+	if errors.Is(err, gateway.ErrRedirect) || err != nil && !errors.As(err, new(*gateway.Refusal)) && outcomeOf(err).State == gateway.Unanswered {
 		return nil, nil
 	}
 	if text == "" || err != nil {
