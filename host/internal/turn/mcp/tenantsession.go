@@ -97,7 +97,7 @@ func (st *tenantSession) attempt(ctx context.Context, c *Call) (json.RawMessage,
 	}
 	repeatable := c.Repeatable || c.RepeatableByID && ses.findsRepeats
 	if c.InDoubt && !repeatable {
-		return nil, &callFailure{fault: st.server.toolFault(abi.CodeUnavailable, "in_doubt", c.Tool, "the host stopped before the answer came, and the call may have been carried out; %s", c.whyOnce())}
+		return nil, &callFailure{fault: st.server.toolFault(abi.CodeUnavailable, "in_doubt", c.Tool, "the host stopped before the answer came, and the request must not be sent twice; it may have been carried out; %s", c.whyOnce())}
 	}
 	answer, end := ses.call(ctx, *c)
 	if end == nil {
