@@ -22,6 +22,9 @@ var (
 // Quarantine is the quarantine of the runtime's agents.
 func (l *Library) Quarantine() swarm.Quarantine { return agentQuarantine{l} }
 
+// Confined lists the agents in quarantine.
+func (l *Library) Confined() []quarantine.Confined { return l.opt.Quarantine.Agents() }
+
 // Reason returns the reason why an agent is in quarantine.
 func (q agentQuarantine) Reason(tenant, name, agent string) (string, bool) {
 	return q.l.opt.Quarantine.Reason(quarantine.Agent{Tenant: tenant, Swarm: name, Name: agent})

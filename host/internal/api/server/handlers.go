@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/api/listener"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/definition"
+	"skep/host/internal/peer/router"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
 )
@@ -93,6 +94,15 @@ func (s *Server) warnings() (all []string) {
 	}
 	if n := s.opt.Runtime.CountDamaged(); n > 0 {
 		all = append(all, fmt.Sprintf("%d running tasks cannot be read and are set aside; the host's log names them", n))
+	}
+	if confined := s.opt.Library.Confined(); len(confined) > 0 {
+		a := confined[0]
+		all = append(all, fmt.Sprintf("%d agents are in quarantine, first %q of swarm %q of tenant %q; skep agent quarantine lists them, skep agent release lets one run again", len(confined), a.Name, a.Swarm, a.Tenant))
+	}
+	for _, n := range s.opt.Router.Stats() {
+		if n.Breaker != router.BreakerClosed && n.Outboxes > 0 {
+			all = append(all, fmt.Sprintf("messages of %d tasks wait for %q, which does not answer", n.Outboxes, n.Peer))
+		}
 	}
 	for _, tenant := range s.opt.Library.Damaged() {
 		all = append(all, fmt.Sprintf("the loaded definition of tenant %q cannot be read, and the tenant is not served; the host's log says what to do", tenant))

@@ -75,6 +75,7 @@ func (s *Server) listenerMetrics() []telemetry.Family {
 		telemetry.Gauge("skep_tasks_running", "Tasks that run.", float64(tasks)),
 		telemetry.Gauge("skep_queue_depth", "Messages that wait for agents of running tasks.", float64(messages)),
 		telemetry.Gauge("skep_agents_resting", "Agents whose turns are not run for a while, because turn after turn used up its computing limits.", float64(s.opt.Runtime.CountResting())),
+		telemetry.Gauge("skep_agents_quarantined", "Agents that do not run, because the host died in their turns.", float64(len(s.opt.Library.Confined()))),
 		telemetry.Gauge("skep_tasks_damaged", "Running tasks that cannot be read and are set aside.", float64(s.opt.Runtime.CountDamaged())),
 	}
 	if s.certs != nil {
