@@ -10,18 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// tables are what membership needs beside the table hosts. A sign of life has a table of its own:
+// tables are what membership needs beside the tables hosts and slots. A sign of life has a table of its own:
 // it waits for no group of writes, and no group for it.
-const tables = `SELECT pg_advisory_xact_lock('hosts'::regclass::oid::bigint);
+const tables = `SELECT pg_advisory_xact_lock(hashtext('skep'), hashtext(current_schema()));
 CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);
-CREATE TABLE IF NOT EXISTS slots (
-	slot INTEGER PRIMARY KEY,
-	hid  BIGINT
-);`
+) WITH (fillfactor = 50);`
 
 // Member is a host among others. Its methods are safe for concurrent use.
 type Member struct {
@@ -34,6 +30,8 @@ type Member struct {
 	owners [slots]int64
 	// serves are the slots whose work has been taken up here.
 	serves map[Slot]bool
+	// retiring: the host takes no more slots.
+	retiring bool
 	// read is when the beats were read last, beat when the host last began to write its own.
 	read, beat time.Time
 	changed    chan struct{}
@@ -198,6 +196,29 @@ func (m *Member) Changed() <-chan struct{} {
 	defer m.mu.Unlock()
 	return m.changed
 }
+
+// Retire makes the host take no more slots.
+func (m *Member) Retire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retiring = true
+}
+
+func (m *Member) isRetiring() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retiring
+}
+
+// Count is how many slots are worked on here.
+func (m *Member) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.serves)
+}
+
+// Close ends the sessions of a member that does not leave: it is fenced, or broken.
+func (m *Member) Close() error { return errors.Join(m.beats.close(), m.moves.close()) }
 
 // Hosts is how many hosts are not dead, this one included.
 func (m *Member) Hosts() int {

@@ -18,12 +18,16 @@ var errWork = errors.New("the work of the host's slots")
 func (m *Member) Move(ctx context.Context, moves Moves) error {
 	for hid, seen := range m.silent() {
 		fenced, err := m.Fence(ctx, hid, seen)
-		if err != nil {
-			return fmt.Errorf("fence host %d: %w", hid, err)
+		if err != nil { // the others are fenced nevertheless, and this one with the next beat
+			m.opts.Logger.Warn("cannot fence a host that is silent", "host", hid, "err", err)
+			continue
 		}
 		if fenced {
-			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL)
+			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL.String())
 		}
+	}
+	if m.isRetiring() {
+		return nil
 	}
 	own, err := m.own(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -69,7 +70,8 @@ func (m *Member) Leave(ctx context.Context, moves Moves) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.give(ctx, own, moves); err != nil {
+	// What was not taken up is not laid down.
+	if err := m.give(ctx, slices.DeleteFunc(own, func(s Slot) bool { return !m.Serves(s) }), moves); err != nil {
 		return err
 	}
 	return m.moves.exec(ctx, "UPDATE hosts SET dead = true WHERE hid = $1", m.opts.HID)

@@ -97,19 +97,74 @@ func (r *Ring) write(a *pendingKeys) {
 	defer close(a.done)
 	r.mu.Lock()
 	r.next = nil
+	r.mu.Unlock()
+	err := r.writeFresh(a)
+	for errors.Is(err, ErrStale) {
+		if err = r.loadAgain(); err == nil {
+			err = r.writeFresh(a)
+		}
+	}
+	if err != nil {
+		a.err = r.wrapError(err)
+	}
+}
+
+// writeFresh makes the keys that are wanted and not there. The caller holds r.disk.
+func (r *Ring) writeFresh(a *pendingKeys) error {
+	r.mu.Lock()
 	fresh := r.fresh(a)
 	r.mu.Unlock()
 	if len(fresh) == 0 {
-		return
+		return nil
 	}
 	if err := r.append(fresh); err != nil {
-		a.err = r.wrapError(err)
-		return
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range fresh {
 		r.addKey(k)
+	}
+	return nil
+}
+
+// refresh reads the keys that other hosts have made, where they are in a table. The caller holds
+// r.disk.
+func (r *Ring) refresh() error {
+	if _, table := r.at.(tableMedium); !table || !r.Exists() {
+		return nil
+	}
+	return r.loadAgain()
+}
+
+// loadAgain reads all keys anew. The caller holds r.disk.
+func (r *Ring) loadAgain() error {
+	c, err := r.at.load()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys, r.current = map[ID]*key{}, map[string]*key{}
+	r.file, r.wrapped, r.spoilt = true, c.Check != nil, false
+	for _, fk := range c.keys {
+		if err := r.addFromFile(fk); err != nil {
+			return err
+		}
+	}
+	clear(r.openers)
+	return nil
+}
+
+// lookAgain looks for a key that another host may have made, in a table.
+func (r *Ring) lookAgain(id ID) {
+	if _, table := r.at.(tableMedium); !table {
+		return
+	}
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	if r.State(id) == Unknown {
+		_ = r.loadAgain() // without it the key stays unknown, which is the error
 	}
 }
 

@@ -161,6 +161,9 @@ func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
 	}
 	r.disk.Lock()
 	defer r.disk.Unlock()
+	if err := r.refresh(); err != nil {
+		return 0, r.wrapError(err)
+	}
 	all, now := r.sorted(), r.now().UTC()
 	var doomed []*key
 	for i, k := range all {
@@ -204,6 +207,9 @@ func (r *Ring) Rewrap(kek []byte) error {
 	}
 	r.disk.Lock()
 	defer r.disk.Unlock()
+	if err := r.refresh(); err != nil {
+		return r.wrapError(err)
+	}
 	if err := r.replace(r.sorted(), wrap); err != nil {
 		return r.wrapError(err)
 	}

@@ -121,7 +121,10 @@ func (r *Ring) opener(o origin) (cipher.AEAD, error) {
 	if ok {
 		return aead, nil
 	}
-	switch k.state() {
+	if k.state() == Unknown {
+		r.lookAgain(o.id)
+	}
+	switch r.State(o.id) {
 	case Unknown:
 		return nil, ErrUnknown
 	case Destroyed:

@@ -25,8 +25,10 @@ type Table interface {
 	// Load returns the text, [io/fs.ErrNotExist] where there is none.
 	Load() ([]byte, error)
 	// Append adds a line. It is durable when Append returns; after an error it may be there.
+	// Behind lines that were not loaded it adds none, and returns [ErrStale].
 	Append(line []byte) error
-	// Replace removes the text and writes another, both or nothing.
+	// Replace removes the text and writes another, both or nothing. A text that was not loaded
+	// is [ErrStale] as well.
 	Replace(text []byte) error
 }
 
@@ -75,6 +77,9 @@ func parseWhole(raw []byte) (content, error) {
 	}
 	return c, err
 }
+
+// ErrStale: another host has added keys since the table was loaded.
+var ErrStale = errors.New("another host has added keys")
 
 func (m tableMedium) unchanged() bool { return true }
 

@@ -18,7 +18,7 @@ var (
 	// ErrLost means that the server does not have what it has acknowledged.
 	ErrLost = errors.New("the server has lost acknowledged writes")
 	// ErrRepeat means that a group is not there, and may be written again.
-	ErrRepeat = errors.New("the connection broke before the group was written")
+	ErrRepeat = errors.New("the group was not written")
 	// ErrInUse means that another process writes to the database.
 	ErrInUse = errors.New("the database is in use")
 )
@@ -31,6 +31,10 @@ const hostTables = `CREATE TABLE IF NOT EXISTS hosts (
 	pid   INTEGER NOT NULL,
 	since TIMESTAMPTZ NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS slots (
+	slot INTEGER PRIMARY KEY,
+	hid  BIGINT
+);
 CREATE TABLE IF NOT EXISTS timeline (
 	one    BOOLEAN PRIMARY KEY CHECK (one),
 	number BIGINT NOT NULL
@@ -51,6 +55,8 @@ var writerSettings = map[string]string{
 type host struct {
 	config *pgconn.Config
 	hid    int64
+	// shared: other hosts write as well.
+	shared bool
 	// seq is the number of the newest group that is known to be there.
 	seq   int64
 	fence *stmt
@@ -75,14 +81,14 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{config: config, log: c.Logger}
+	h := &host{config: config, log: c.Logger, shared: c.Shared}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	h.stop, h.stopped = context.WithCancel(context.Background())
 	err = checkServer(ctx, conn.pg, c.Replicated)
 	if err == nil {
-		err = conn.takeOver(ctx, h, c.Shared)
+		err = conn.takeOver(ctx, h)
 	}
 	if err != nil {
 		h.stopped()
@@ -92,16 +98,14 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	return conn, nil
 }
 
-// takeOver makes the host's row and fences all others. The lock is only a courtesy to an
-// operator who starts a second host: what holds is the fence.
-func (c *Conn) takeOver(ctx context.Context, h *host, shared bool) (err error) {
-	if _, err := c.pg.Exec(ctx, hostTables).ReadAll(); err != nil {
+// takeOver makes the host's row. A host that shares nothing fences all others. The lock is only a
+// courtesy to an operator who starts a second host: what holds is the fence.
+func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
+	if err := c.makeTables(ctx); err != nil {
 		return err
 	}
-	if !shared {
-		if err := c.lock(ctx); err != nil {
-			return err
-		}
+	if err := c.lock(ctx, h.shared); err != nil {
+		return err
 	}
 	if h.timeline, err = c.checkTimeline(ctx, 0); err != nil {
 		return err
@@ -112,13 +116,19 @@ func (c *Conn) takeOver(ctx context.Context, h *host, shared bool) (err error) {
 	}
 	h.hid = row[0]
 	h.fence = &stmt{c: c, text: fenceGroup, session: -1}
-	if shared {
+	if h.shared {
 		return nil
 	}
-	if _, err := c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10)); err != nil {
-		return err
-	}
-	return nil
+	_, err = c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10))
+	return err
+}
+
+// makeTables makes the tables of hosts. Hosts that start together make them one after the other:
+// IF NOT EXISTS alone lets the second fail.
+func (c *Conn) makeTables(ctx context.Context) error {
+	const lock = "SELECT pg_advisory_xact_lock(hashtext('skep'), hashtext(current_schema()));"
+	_, err := c.pg.Exec(ctx, lock+hostTables).ReadAll()
+	return err
 }
 
 // lockTries and lockPause are how often a lock is tried: the server needs a moment to end the
@@ -128,10 +138,20 @@ const (
 	lockPause = 50 * time.Millisecond
 )
 
-// lock takes the writer's lock for the session. The key is of the schema's own table.
-func (c *Conn) lock(ctx context.Context) error {
+// Locks of the session. Their key is of the schema's own table.
+const (
+	lockAlone  = "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)::int::bigint"
+	lockShared = "SELECT pg_try_advisory_lock_shared('hosts'::regclass::oid::bigint)::int::bigint"
+)
+
+// lock takes the writer's lock for the session: alone, or with other hosts that share it.
+func (c *Conn) lock(ctx context.Context, shared bool) error {
+	text, why := lockAlone, "stop it first, or name another database or schema"
+	if shared {
+		text, why = lockShared, "it has no [cluster] in its swarm.toml: stop it and add the table, or name another database or schema"
+	}
 	for range lockTries {
-		free, err := c.ask(ctx, "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)::int::bigint")
+		free, err := c.ask(ctx, text)
 		if err != nil || free[0] != 0 {
 			return err
 		}
@@ -141,7 +161,7 @@ func (c *Conn) lock(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	return fmt.Errorf("%w by another host: stop it first, or name another database or schema", ErrInUse)
+	return fmt.Errorf("%w by another host: %s", ErrInUse, why)
 }
 
 // HID returns the number of the host, which no other ever has.
@@ -188,7 +208,12 @@ func (c *Conn) CommitGroup(ctx context.Context) error {
 // RollbackGroup undoes a group that has failed with cause, and returns what the cause means.
 func (c *Conn) RollbackGroup(ctx context.Context, cause error) error {
 	if !c.pg.IsClosed() {
-		if err := c.end(ctx, "ROLLBACK"); err == nil && !isFence(cause) {
+		err := c.end(ctx, "ROLLBACK")
+		switch {
+		case err != nil, isFence(cause):
+		case isConflict(cause):
+			return fmt.Errorf("%w: %w", ErrRepeat, cause)
+		default:
 			return cause
 		}
 	}
@@ -212,6 +237,19 @@ const divisionByZero = "22012"
 func isFence(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == divisionByZero
+}
+
+// isConflict reports whether a group was undone in favour of another host's: it may be written
+// again (https://www.postgresql.org/docs/15/mvcc-serialization-failure-handling.html).
+func isConflict(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pgErr.Code == "40P01" || pgErr.Code == "40001")
+}
+
+// IsArgumentOfPower reports whether a square root or a power has no value.
+func IsArgumentOfPower(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "2201F"
 }
 
 // Pauses between attempts to reach the server.
@@ -301,6 +339,11 @@ func (c *Conn) askOutcome(ctx context.Context) (seq int64, dead bool, err error)
 	}
 	if row == nil {
 		return 0, false, fmt.Errorf("%w: it does not know this host", ErrLost)
+	}
+	if c.host.shared { // the lock of the last session is gone, and without it a lone host may start
+		if _, err := c.ask(ctx, lockShared); err != nil {
+			return 0, false, err
+		}
 	}
 	return row[0], row[1] != 0, nil
 }

@@ -132,7 +132,7 @@ func restore(ctx context.Context, backup, dir string, others func() error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	if err := prepareDir(dir); err != nil {
+	if err := PrepareDir(dir); err != nil {
 		return err
 	}
 	l, err := takeLock(filepath.Join(dir, lockName))

@@ -19,6 +19,8 @@ import (
 // blob is one that a step puts, as the writer takes it.
 type blob struct{ name, body []byte }
 
+const findBlob = "SELECT bid FROM blobs WHERE tenant = ? AND name = ?"
+
 // blobStmts writes blobs.
 type blobStmts struct {
 	addNamer             *sql.Stmt
@@ -29,7 +31,7 @@ func (b *blobStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&b.addNamer: "INSERT INTO namers VALUES (?, ?) ON CONFLICT DO NOTHING",
 		&b.add:      "INSERT INTO blobs (tenant, name, body) VALUES (?, ?, ?) ON CONFLICT (tenant, name) DO NOTHING",
-		&b.find:     "SELECT bid FROM blobs WHERE tenant = ? AND name = ?",
+		&b.find:     findBlob,
 		&b.use:      "INSERT INTO blob_uses VALUES (?, ?) ON CONFLICT DO NOTHING",
 		&b.drop: `DELETE FROM blobs WHERE bid = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE bid = ?1)
 			RETURNING length(name) + length(body)`,
@@ -147,6 +149,11 @@ const blobCost = 64 << 10
 
 // dropBlob deletes a blob that is no longer used.
 func (d *deletion) dropBlob(ctx context.Context, bid any) error {
+	if d.shared != nil { // the deletion must see whether a host that used it meanwhile has committed
+		if _, err := d.shared.lockBlob.ExecContext(ctx, bid); err != nil {
+			return err
+		}
+	}
 	var size int64
 	err := d.blobbing.drop.QueryRowContext(ctx, bid).Scan(&size)
 	if errors.Is(err, sql.ErrNoRows) {

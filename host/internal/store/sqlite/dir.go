@@ -19,9 +19,9 @@ const (
 	keyringName = "keyring"
 )
 
-// prepareDir makes dir if it is missing and refuses one that others could
+// PrepareDir makes a data directory if it is missing and refuses one that others could
 // change under us: write access is enough to replace the database.
-func prepareDir(dir string) error {
+func PrepareDir(dir string) error {
 	if err := makeDir(dir); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func makeDir(dir string) error {
 	case err == nil:
 		return atomicfile.SyncDir(os.Open(filepath.Dir(dir)))
 	case errors.Is(err, fs.ErrExist):
-		return checkLink(dir) // prepareDir sees what it is
+		return checkLink(dir) // PrepareDir sees what it is
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

@@ -8,6 +8,10 @@ import (
 // Erase implements [swarm.Tenants]. The keys go first: from then on nothing of
 // the tenant can be read, in no copy of the file.
 func (s *Store) Erase(ctx context.Context, tenant string) error {
+	return s.alone(ctx, func() error { return s.eraseAlone(ctx, tenant) })
+}
+
+func (s *Store) eraseAlone(ctx context.Context, tenant string) error {
 	s.setErasing(tenant, true)
 	if s.onErase != nil {
 		s.onErase(tenant)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"skep/host/internal/swarm"
 )
@@ -85,6 +86,9 @@ func addDelta(list []tenantDelta, c tenantDelta) []tenantDelta {
 
 // writeFootprints writes what the group has counted.
 func (t *tables) writeFootprints(ctx context.Context) error {
+	if t.shared != nil { // hosts count in one order, so that none waits for another in a circle
+		slices.SortFunc(t.delta.group, func(a, b tenantDelta) int { return strings.Compare(a.tenant, b.tenant) })
+	}
 	for _, c := range t.delta.group {
 		if c.Footprint == (swarm.Footprint{}) {
 			continue

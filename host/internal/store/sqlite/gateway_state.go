@@ -35,6 +35,8 @@ func gatewayStateSpot(k state.Key) spot {
 	return spot{inGatewayState, string(name), 0}
 }
 
+const findRealm = "SELECT rid, records FROM gateway_realms WHERE tenant = ? AND gateway = ? AND realm = ?"
+
 // gatewayStateStmts writes the records of gateways.
 type gatewayStateStmts struct {
 	addRealm, findRealm, countRealm, dropRealm *sql.Stmt
@@ -45,7 +47,7 @@ type gatewayStateStmts struct {
 func (g *gatewayStateStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&g.addRealm:   "INSERT INTO gateway_realms (tenant, gateway, realm, records) VALUES (?, ?, ?, 0) ON CONFLICT (tenant, gateway, realm) DO NOTHING",
-		&g.findRealm:  "SELECT rid, records FROM gateway_realms WHERE tenant = ? AND gateway = ? AND realm = ?",
+		&g.findRealm:  findRealm,
 		&g.countRealm: "UPDATE gateway_realms SET records = records + ? WHERE rid = ? RETURNING tenant, records",
 		&g.dropRealm:  "DELETE FROM gateway_realms WHERE rid = ?",
 		&g.find:       "SELECT version, expires, length(name) + length(value) FROM gateway_state WHERE rid = ? AND kind = ? AND name = ?",

@@ -104,6 +104,9 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := w.tables.shared.check(ctx); err != nil {
+		return err
+	}
 	if err := w.tables.writeFootprints(ctx); err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err 
 	if !isOwnFault(err) {
 		return steps, err
 	}
-	g.results[i] = addAdvice(err)
+	g.results[i] = addAdvice(asFence(err))
 	w.tables.forgetCaches()
 	if _, err = w.undo.ExecContext(ctx); err != nil {
 		return 0, err
@@ -154,7 +157,11 @@ func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err 
 
 // applyJob applies a change, and with release ends its savepoint.
 func (w *writer) applyJob(ctx context.Context, j job, release bool) (steps int, err error) {
+	w.tables.shared.use(j.change)
 	steps, err = j.apply(ctx, w.tables)
+	if err == nil && release {
+		err = w.tables.shared.check(ctx)
+	}
 	if err == nil && release {
 		err = w.releaseChange(ctx)
 	}

@@ -138,6 +138,11 @@ func (t *tables) nextJID(ctx context.Context) (sql.NullInt64, error) {
 	if err := checkParent(t.lastJID); err != nil {
 		return sql.NullInt64{}, err
 	}
+	if t.lastJID > t.reservedJID && t.shared != nil {
+		if err := t.reserveSharedJIDs(ctx); err != nil {
+			return sql.NullInt64{}, err
+		}
+	}
 	if t.lastJID > t.reservedJID {
 		t.reservedJID = t.lastJID + reservedJIDs
 		if _, err := t.reserveJIDs.ExecContext(ctx, t.reservedJID); err != nil {
@@ -145,6 +150,16 @@ func (t *tables) nextJID(ctx context.Context) (sql.NullInt64, error) {
 		}
 	}
 	return sql.NullInt64{Int64: t.lastJID, Valid: true}, nil
+}
+
+// reserveSharedJIDs reserves numbers that no other host has.
+func (t *tables) reserveSharedJIDs(ctx context.Context) error {
+	step := int64(reservedJIDs)
+	if err := t.shared.reserveJIDs.QueryRowContext(ctx, step).Scan(&t.reservedJID); err != nil {
+		return err
+	}
+	t.lastJID = t.reservedJID - step + 1
+	return checkParent(t.lastJID)
 }
 
 func (t *tables) writeChunk(ctx context.Context, turn *turnRef, r *recordWrite) error {

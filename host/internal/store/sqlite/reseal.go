@@ -17,7 +17,7 @@ var errUnsealed = errors.New("the store has no keyring")
 func (s *Store) Rotate(ctx context.Context, tenant string) error {
 	err := errUnsealed
 	if s.codec.ring != nil {
-		err = s.rotate(ctx, tenant)
+		err = s.alone(ctx, func() error { return s.rotate(ctx, tenant) })
 	}
 	if err != nil {
 		return fmt.Errorf("rotate the key of tenant %q: %w", tenant, addAdvice(err))

@@ -23,6 +23,9 @@ type Server struct {
 	DSN string
 	// Replicated refuses a server without a synchronous standby.
 	Replicated bool
+	// Shared leaves other hosts their writes, which have it too. The caller makes the host a
+	// member of theirs.
+	Shared bool
 	// Logger is told when the server is away; it may be nil.
 	Logger *slog.Logger
 }
@@ -31,13 +34,13 @@ type Server struct {
 func (at Server) connector() (*postgres.Connector, error) {
 	c, err := postgres.NewConnector(at.DSN, numberColumns)
 	if err == nil {
-		c.Replicated, c.Logger = at.Replicated, at.Logger
+		c.Replicated, c.Logger, c.Shared = at.Replicated, at.Logger, at.Shared
 	}
 	return c, err
 }
 
 // OpenServer opens the store on a server, and makes its tables the first time. Another host
-// that has it open makes it fail. With a keyring in opts, which must have a KEK, its keys lie
+// that has it open makes it fail, unless both share it. With a keyring in opts, which must have a KEK, its keys lie
 // in a table. The caller closes the store.
 func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
 	if opts.Logger == nil {
@@ -114,14 +117,19 @@ func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) 
 		return nil, errors.Join(err, w.db.Close())
 	}
 	w.stmts.conn = w.conn
-	if err := w.prepareServer(ctx); err != nil {
+	if err := w.prepareServer(ctx, c.Shared); err != nil {
 		return nil, errors.Join(err, w.closeConn())
 	}
 	return w, nil
 }
 
-func (w *writer) prepareServer(ctx context.Context) error {
-	if err := migrateServer(ctx, w.conn, serverMigrations); err != nil {
+func (w *writer) prepareServer(ctx context.Context, shared bool) (err error) {
+	if shared {
+		err = w.migrateShared(ctx)
+	} else {
+		err = migrateServer(ctx, w.conn, serverMigrations)
+	}
+	if err != nil {
 		return err
 	}
 	fresh := make([]byte, 32)
@@ -132,7 +140,10 @@ func (w *writer) prepareServer(ctx context.Context) error {
 	if err := w.conn.QueryRowContext(ctx, findServerSecret).Scan(&w.secret); err != nil {
 		return metaError("secret", err)
 	}
-	return w.prepare(ctx)
+	if err := w.prepare(ctx); err != nil || !shared {
+		return err
+	}
+	return w.tables.share(ctx, &w.stmts, w.epoch)
 }
 
 // migrateServer brings the schema to the version that steps lead to. Only the host that holds

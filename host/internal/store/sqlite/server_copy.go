@@ -242,7 +242,7 @@ func (w *writer) empty(ctx context.Context, readers *sql.DB, dir string, keys []
 			return err
 		}
 	}
-	if err := prepareDir(dir); err != nil {
+	if err := PrepareDir(dir); err != nil {
 		return err
 	}
 	part, err := os.MkdirTemp(dir, "moving.*.part")

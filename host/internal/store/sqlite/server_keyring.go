@@ -50,11 +50,32 @@ func (k *serverKeyring) Load() ([]byte, error) {
 
 // Append implements [keyring.Table].
 func (k *serverKeyring) Append(line []byte) error {
-	err := k.change(func(tx *sql.Tx) error { return k.put(tx, k.lines, line) })
+	err := k.change(func(tx *sql.Tx) error {
+		if err := k.checkLines(tx, line); err != nil {
+			return err
+		}
+		return k.put(tx, k.lines, line)
+	})
 	if err == nil {
 		k.lines++
 	}
 	return err
+}
+
+// checkLines keeps other hosts from changing the table until the end, and refuses lines that were
+// not loaded. One may be there that an earlier try has written.
+func (k *serverKeyring) checkLines(tx *sql.Tx, tried []byte) error {
+	if _, err := tx.ExecContext(k.stop, "LOCK TABLE keyring IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	var lines int64
+	if err := tx.QueryRowContext(k.stop, "SELECT count(*) FROM keyring WHERE line <> ?", tried).Scan(&lines); err != nil {
+		return err
+	}
+	if lines != k.lines {
+		return keyring.ErrStale
+	}
+	return nil
 }
 
 // Replace implements [keyring.Table]. Of the rows that it deletes the server's vacuum leaves
@@ -62,6 +83,9 @@ func (k *serverKeyring) Append(line []byte) error {
 func (k *serverKeyring) Replace(text []byte) error {
 	lines := keyring.Lines(text)
 	err := k.change(func(tx *sql.Tx) error {
+		if err := k.checkLines(tx, []byte{}); err != nil {
+			return err
+		}
 		if _, err := tx.ExecContext(k.stop, "DELETE FROM keyring"); err != nil {
 			return err
 		}

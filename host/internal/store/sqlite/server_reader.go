@@ -57,7 +57,9 @@ func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, 
 }
 
 // checkServerVersion returns why a schema must not be read with today's statements.
-func checkServerVersion(ctx context.Context, db *sql.DB) error {
+func checkServerVersion(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) error {
 	var there bool
 	var version int
 	if err := db.QueryRowContext(ctx, "SELECT to_regclass('versions') IS NOT NULL").Scan(&there); err != nil {

@@ -82,7 +82,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareDir(dir); err != nil {
+	if err := PrepareDir(dir); err != nil {
 		return nil, err
 	}
 	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger}

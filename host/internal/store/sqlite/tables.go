@@ -19,6 +19,8 @@ const (
 // submissionColumns are what scanSubmission reads.
 const submissionColumns = "s.key, s.digest, s.task, s.row, s.cursor, s.expires, s.answer, s.agent, s.accepted, s.keep, s.note"
 
+const findSpace = "SELECT sid, keys, bytes FROM spaces WHERE iid = ? AND kind = ? AND tid = ? AND agent = ?"
+
 // findSubmission serves the writer's duplicate check and readers alike.
 const findSubmission = "SELECT " + submissionColumns + `
 	FROM instances i CROSS JOIN submissions s ON s.iid = i.iid AND s.door = ? AND s.key = ?
@@ -57,6 +59,8 @@ type tables struct {
 	blank                                  freePageStmts
 	blobbing                               blobStmts
 	gatewayState                           gatewayStateStmts
+	// shared is nil where no other host writes.
+	shared *sharedStmts
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn, stmts preparer) (*tables, error) {
@@ -129,7 +133,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 		&t.lastEntry:  "SELECT coalesce(max(id), 0) FROM journal WHERE id BETWEEN ? AND ?",
 		&t.addSpace: `INSERT INTO spaces (iid, kind, tid, agent, keys, bytes) VALUES (?, ?, ?, ?, 0, 0)
 			ON CONFLICT (iid, kind, tid, agent) DO NOTHING`,
-		&t.findSpace: "SELECT sid, keys, bytes FROM spaces WHERE iid = ? AND kind = ? AND tid = ? AND agent = ?",
+		&t.findSpace: findSpace,
 		&t.setSpace:  "UPDATE spaces SET keys = ?, bytes = ? WHERE sid = ?",
 		&t.findValue: "SELECT size, value FROM kv WHERE sid = ? AND name = ?",
 		&t.setValue: `INSERT INTO kv VALUES (?, ?, ?, ?)

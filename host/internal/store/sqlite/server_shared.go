@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"skep/host/internal/store/postgres"
+	"skep/host/internal/swarm"
+	"skep/host/internal/swarm/slot"
+)
+
+// sharedStmts are what a server needs that other hosts write to as well. They are nil elsewhere.
+type sharedStmts struct {
+	// reserveJIDs reserves numbers of journals that no other host has, and returns the last.
+	reserveJIDs *sql.Stmt
+	// lockBlob keeps other hosts from using a blob until the group ends.
+	lockBlob *sql.Stmt
+	// checkSlot fails unless a slot is the host's.
+	checkSlot *sql.Stmt
+	// lockAlone fails as long as another host shares the server, and keeps others out.
+	lockAlone, unlockAlone *sql.Stmt
+	hid                    int64
+	// used are the slots that the group in hand writes to.
+	used map[slot.Slot]bool
+}
+
+// share prepares the statements of a host that shares a server.
+func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
+	s := &sharedStmts{hid: hid, used: map[slot.Slot]bool{}}
+	t.shared = s
+	// A server whose rows were copied may have journals without a number reserved.
+	const highest = "INSERT INTO meta AS m VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = greatest(m.value, excluded.value)"
+	reserved, err := stmts.PrepareContext(ctx, highest)
+	if err != nil {
+		return err
+	}
+	if _, err := reserved.ExecContext(ctx, t.lastJID); err != nil {
+		return err
+	}
+	return prepare(ctx, stmts, map[**sql.Stmt]string{
+		&s.reserveJIDs: "INSERT INTO meta AS m VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = m.value + excluded.value RETURNING value",
+		&s.lockBlob:    "SELECT bid FROM blobs WHERE bid = ? FOR UPDATE",
+		// The square root of a negative number is an error that ends the group, without an
+		// answer that must be waited for.
+		&s.checkSlot: "SELECT sqrt(count(*) - 1) FROM slots WHERE slot = CAST(? AS BIGINT) AND hid = ?",
+		// What other hosts change at the same time is locked where it is read.
+		&t.findSpace:              findSpace + " FOR UPDATE",
+		&t.blobbing.find:          findBlob + " FOR SHARE",
+		&t.gatewayState.findRealm: findRealm + " FOR UPDATE",
+		&s.lockAlone:              "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)",
+		&s.unlockAlone:            "SELECT pg_advisory_unlock('hosts'::regclass::oid::bigint)",
+	})
+}
+
+// taskChange is a change of a task.
+type taskChange interface{ taskKey() swarm.TaskKey }
+
+func (e *encodedMutation) taskKey() swarm.TaskKey { return e.key }
+
+func (j *journalWrite) taskKey() swarm.TaskKey { return j.key }
+
+// slotOf returns the slot of a task.
+func slotOf(k swarm.TaskKey) slot.Slot { return slot.Of(k.Tenant, k.Swarm, k.Instance, k.Task) }
+
+// use notes that the group writes to a task.
+func (s *sharedStmts) use(c change) {
+	if one, ok := c.(taskChange); ok && s != nil {
+		s.used[slotOf(one.taskKey())] = true
+	}
+}
+
+// check makes the group fail unless all slots that it writes to are the host's. A slot is taken
+// from a host that is fenced before, or that has laid its work down: this finds what a host has
+// not laid down.
+func (s *sharedStmts) check(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	defer clear(s.used)
+	for _, one := range slices.Sorted(maps.Keys(s.used)) {
+		if _, err := s.checkSlot.ExecContext(ctx, int64(one), s.hid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetMemory forgets what the writer remembers of tasks, which other hosts may have changed.
+type forgetMemory struct{}
+
+func (forgetMemory) bytes() int { return 0 }
+
+func (forgetMemory) apply(_ context.Context, t *tables) (steps int, err error) {
+	t.forgetCaches()
+	return 0, nil
+}
+
+// Claim lists the running tasks in slots that have become this host's. What other hosts have
+// written to them is read from then on.
+func (s *Store) Claim(ctx context.Context, slots []slot.Slot) ([]swarm.RunningTask, error) {
+	if err := s.writer.submit(ctx, forgetMemory{}); err != nil {
+		return nil, fmt.Errorf("claim slots: %w", err)
+	}
+	all, err := s.RunningTasks(ctx)
+	return slices.DeleteFunc(all, func(one swarm.RunningTask) bool { return !slices.Contains(slots, slotOf(one.TaskKey)) }), err
+}
+
+// HID returns the number of the host on a server, which no other ever has.
+func (s *Store) HID() int64 { return s.writer.epoch }
+
+// errNotAlone: what is to be done needs a host that shares its server with no other.
+var errNotAlone = errors.New("other hosts share the server, and what they remember would be wrong: stop all hosts but this one")
+
+// aloneLock takes the server for one host, or gives it back to all.
+type aloneLock struct{ release, got bool }
+
+func (*aloneLock) bytes() int { return 0 }
+
+func (l *aloneLock) apply(ctx context.Context, t *tables) (steps int, err error) {
+	text := t.shared.lockAlone
+	if l.release {
+		text = t.shared.unlockAlone
+	}
+	return 0, text.QueryRowContext(ctx).Scan(&l.got)
+}
+
+// alone calls do while no other host shares the server.
+func (s *Store) alone(ctx context.Context, do func() error) error {
+	if s.writer.tables.shared == nil {
+		return do()
+	}
+	lock := &aloneLock{}
+	if err := s.writer.submit(ctx, lock); err != nil {
+		return err
+	}
+	if !lock.got {
+		return errNotAlone
+	}
+	err := do()
+	return errors.Join(err, s.writer.submit(context.WithoutCancel(ctx), &aloneLock{release: true}))
+}
+
+// migrateShared is [migrateServer] beside other hosts, which must not run while it changes tables.
+func (w *writer) migrateShared(ctx context.Context) (err error) {
+	const unlock = "SELECT pg_advisory_unlock(hashtext('skep tables'), hashtext(current_schema()))"
+	if _, err := w.conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtext('skep tables'), hashtext(current_schema()))"); err != nil {
+		return err
+	}
+	defer func() {
+		_, freed := w.conn.ExecContext(ctx, unlock)
+		err = errors.Join(err, freed)
+	}()
+	err = checkServerVersion(ctx, w.conn)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist): // the others wait for the tables
+		return migrateServer(ctx, w.conn, serverMigrations)
+	}
+	var free bool
+	if scan := w.conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)").Scan(&free); scan != nil {
+		return scan
+	}
+	if !free {
+		return fmt.Errorf("%w; other hosts share the server: stop all of them first, and start one of this version", err)
+	}
+	err = migrateServer(ctx, w.conn, serverMigrations)
+	_, freed := w.conn.ExecContext(ctx, "SELECT pg_advisory_unlock('hosts'::regclass::oid::bigint)")
+	return errors.Join(err, freed)
+}
+
+// asFence gives the error of a slot that another host has the meaning of a fence: what this host
+// knows of its tasks is not true.
+func asFence(err error) error {
+	if postgres.IsArgumentOfPower(err) {
+		return fmt.Errorf("%w: it was about to write to a task of another host", swarm.ErrFenced)
+	}
+	return err
+}
