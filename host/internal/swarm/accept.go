@@ -15,6 +15,9 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	t.commit.Lock()
 	defer t.commit.Unlock()
 
+	if err := t.checkHere(); err != nil {
+		return nil, err
+	}
 	r.refreshDefinition(t)
 	to, err := r.routePost(ctx, t, &p)
 	if err != nil {

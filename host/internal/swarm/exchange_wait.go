@@ -94,7 +94,11 @@ func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, read Event, eno
 		t.mu.Lock()
 		changed, open := t.changed, t.openPosts.has(x.sub.pendingPost())
 		s, questions := t.rec.exchangeState(x.sub.Key)
+		moved := t.checkMoved()
 		t.mu.Unlock()
+		if moved != nil {
+			return ExchangeState{}, moved
+		}
 		if !open && !applied {
 			t.awaitMutation()
 			applied = true

@@ -80,7 +80,11 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 		f.task.mu.Lock()
 		changed, cursor, over := f.task.changed, f.task.rec.Cursor, f.isOver(f.task.rec.State)
 		shown, limit := f.task.volatile.takeEvents(f)
+		moved := f.task.checkMoved()
 		f.task.mu.Unlock()
+		if moved != nil {
+			return nil, moved
+		}
 		if len(shown) > 0 {
 			return shown, nil
 		}

@@ -275,6 +275,9 @@ func (t *activeTask) extendTail(e AgentEntry) {
 // commitMutation commits and applies a mutation. It fails only when the host stops, or
 // the tenant is being erased. The caller holds t.commit.
 func (r *Runtime) commitMutation(t *activeTask, mut *mutationBuilder) error {
+	if err := t.checkHere(); err != nil {
+		return err
+	}
 	err := r.commitWithRetry(mut.Mutation)
 	if errors.Is(err, ErrErasing) {
 		r.dropTask(t)

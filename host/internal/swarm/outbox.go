@@ -49,7 +49,7 @@ func (r *Runtime) Outboxes(ctx context.Context) ([]OutboxKey, error) {
 	list, err := r.store.Outboxes(ctx)
 	return slices.DeleteFunc(list, func(b OutboxKey) bool {
 		_, ok := r.definition(b.Task.Tenant, b.Task.Swarm)
-		return !ok
+		return !ok || !r.share.hasTask(b.Task)
 	}), err
 }
 
@@ -63,7 +63,7 @@ func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...st
 // wanted is called with the task locked, in the order of the messages.
 func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(OutboxMessage) bool) (p Delivery, ok bool, err error) {
 	t, err := r.acquireExisting(ctx, box.Task)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrElsewhere) {
 		return Delivery{}, false, nil
 	}
 	if err != nil {

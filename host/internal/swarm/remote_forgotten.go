@@ -31,7 +31,7 @@ func (r *Runtime) FailForgotten(ctx context.Context, peer string, started time.T
 // failForgottenIn does it for one task.
 func (r *Runtime) failForgottenIn(ctx context.Context, key TaskKey, peer string, started time.Time) error {
 	t, err := r.acquireExisting(ctx, key)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) || errors.Is(err, ErrElsewhere) {
 		return nil
 	}
 	if err != nil {

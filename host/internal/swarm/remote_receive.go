@@ -314,6 +314,9 @@ func (r *Runtime) findExchanges(ctx context.Context, in Incoming, first Submissi
 func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming, o runner) (IncomingReceipt, error) {
 	t.commit.Lock()
 	defer t.commit.Unlock()
+	if err := t.checkHere(); err != nil {
+		return IncomingReceipt{}, err
+	}
 	r.refreshDefinition(t)
 	if err := in.checkTask(t); err != nil {
 		return IncomingReceipt{}, err

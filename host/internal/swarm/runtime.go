@@ -15,6 +15,7 @@ import (
 	"skep/abi"
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/swarm/scheduler"
+	"skep/host/internal/swarm/slot"
 )
 
 // Options of a [Runtime]. Zero values are useful.
@@ -41,6 +42,10 @@ type Options struct {
 	// Observer sees what is committed; nil for none.
 	Observer Observer
 	Logger   *slog.Logger
+	// Cluster is the hosts that share the store; nil for a host that works on all tasks. Handover
+	// is how long turns may go on whose task moves to another of them.
+	Cluster  Cluster
+	Handover time.Duration
 	// Now is the host's clock.
 	Now func() time.Time
 }
@@ -63,6 +68,7 @@ type Runtime struct {
 	quotas       tenantSet
 	metrics      *metrics.Registry
 
+	share    share
 	breakers turnBreakers
 	buffers  *turnBuffers
 	cpu      *scheduler.CPU
@@ -115,6 +121,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
 		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
+		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}},
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
 		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
@@ -198,6 +205,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	others.Go(func() { r.purgeExpired(ctx) })
 	others.Go(func() { r.recoverDamaged(ctx) })
 	others.Go(func() {
+		if r.share.cluster != nil {
+			return // Gained recovers them
+		}
 		if err := r.recoverTasks(ctx, running); err != nil && ctx.Err() == nil {
 			r.endLifetime(err)
 		}

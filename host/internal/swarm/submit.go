@@ -102,7 +102,9 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 		return r.submitTo(ctx, p, def, r.acquireTask)
 	}
 	// Only the write looks for a repeat of a post that begins a task: it holds nothing up.
-	p.Task = newID()
+	if p.Task, err = r.newTaskID(p.Principal.Instance(p.Swarm)); err != nil {
+		return nil, err
+	}
 	receipt, err := r.submitTo(ctx, p, def, r.acquireNewTask)
 	if err != nil { // a repeat is answered though a new post is refused
 		if first, findErr := r.findRepeat(ctx, p); first != nil || findErr != nil {

@@ -28,8 +28,10 @@ type activeTask struct {
 	exists bool
 	// erased is set when the task was dropped in memory because its tenant is erased.
 	erased bool
-	rec    Task
-	queue  map[string]*rowHeap
+	// moved is set when the task was dropped because another host works on it.
+	moved bool
+	rec   Task
+	queue map[string]*rowHeap
 	// delayed are rows whose time has not come.
 	delayed []Row
 	stash   []Row

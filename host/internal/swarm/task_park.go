@@ -46,7 +46,9 @@ func (r *Runtime) parkTask(t *activeTask) {
 // channels of unanswered posts are closed, because the task is parked or paused and the
 // next load does not know them.
 func (r *Runtime) forgetTask(t *activeTask) {
-	delete(r.tasks, t.key)
+	if r.tasks[t.key] == t {
+		delete(r.tasks, t.key)
+	}
 	for _, waiting := range t.waiters {
 		for _, ch := range waiting {
 			close(ch) // the waiter looks for the answer in the store

@@ -3,6 +3,8 @@ package swarm
 import (
 	"context"
 	"time"
+
+	"skep/host/internal/swarm/slot"
 )
 
 // Prune removes the records of turns, and whole tasks, that ended before the times
@@ -14,7 +16,7 @@ func (r *Runtime) Prune(ctx context.Context, records, tasks time.Time) (Pruned, 
 	return r.store.Prune(ctx, PruneRule{Records: records, Tasks: tasks, Keep: func(key TaskKey) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.tasks[key] != nil {
+		if r.tasks[key] != nil || !r.share.hasTask(key) {
 			return true
 		}
 		if r.pruning == nil {
@@ -40,6 +42,10 @@ func (r *Runtime) releasePruned() {
 func (r *Runtime) lockForTask(ctx context.Context, key TaskKey) error {
 	for {
 		r.mu.Lock()
+		if err := r.share.checkTask(key); err != nil {
+			r.mu.Unlock()
+			return err
+		}
 		if err := r.checkNotErasing(key.Tenant, eraseRemoving); err != nil {
 			r.mu.Unlock()
 			return err
@@ -66,15 +72,21 @@ func (r *Runtime) purgeExpired(ctx context.Context) {
 	tick := time.NewTicker(purgeInterval)
 	defer tick.Stop()
 	for {
-		if n, err := r.store.Purge(ctx, r.now()); err != nil && ctx.Err() == nil {
-			r.log.Error("cannot forget what has expired", "err", err)
-		} else if n > 0 {
-			r.log.Info("forgot what has expired", "count", n)
+		if r.share.has(slot.Reap) {
+			r.purge(ctx)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+func (r *Runtime) purge(ctx context.Context) {
+	if n, err := r.store.Purge(ctx, r.now()); err != nil && ctx.Err() == nil {
+		r.log.Error("cannot forget what has expired", "err", err)
+	} else if n > 0 {
+		r.log.Info("forgot what has expired", "count", n)
 	}
 }

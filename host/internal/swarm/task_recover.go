@@ -15,10 +15,19 @@ import (
 // counts them as running. They are loaded on access; [Runtime.recoverTasks] accesses all
 // of them.
 func (r *Runtime) countRunningTasks(ctx context.Context) ([]TaskKey, error) {
+	if r.share.cluster != nil {
+		return nil, nil // they come with the slots
+	}
 	found, err := r.store.RunningTasks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
+	return r.countTasks(found), nil
+}
+
+// countTasks counts running tasks of the swarms that the host has, and returns them in the order
+// in which they are to be loaded.
+func (r *Runtime) countTasks(found []RunningTask) []TaskKey {
 	found = slices.DeleteFunc(found, func(c RunningTask) bool {
 		_, ok := r.definition(c.Tenant, c.Swarm)
 		if !ok {
@@ -38,7 +47,7 @@ func (r *Runtime) countRunningTasks(ctx context.Context) ([]TaskKey, error) {
 			r.addLoad(c.InstanceKey, load{1, c.Waiting})
 		}
 	}
-	return interleaveTasks(keys), nil
+	return interleaveTasks(keys)
 }
 
 // interleaveTasks orders tasks so that tenants alternate, and the instances of a tenant
@@ -136,7 +145,7 @@ func sleep(ctx context.Context, d time.Duration) (ok bool) {
 // recoverTask loads a task. Tasks that were loaded before are left as they are.
 func (r *Runtime) recoverTask(ctx context.Context, key TaskKey) (rows int, err error) {
 	t, err := r.acquireExisting(ctx, key)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) || errors.Is(err, ErrElsewhere) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.dropParked(key)

@@ -63,7 +63,7 @@ func (r *Runtime) startTurn(t *activeTask, name string) (setup *turnSetup, over 
 	defer t.mu.Unlock()
 	delete(t.claimedTiers, name)
 	q := t.queue[name]
-	if t.rec.State != StateRunning || q == nil || q.Len() == 0 || t.running[name] != nil {
+	if t.rec.State != StateRunning || q == nil || q.Len() == 0 || t.running[name] != nil || !r.share.hasTask(t.key) {
 		return nil, false
 	}
 	counted := countsTowardsLimit((*q)[0])

@@ -183,7 +183,7 @@ func (t *activeTask) nextWakeup() time.Time {
 // whose time has come. A task that cannot be read is woken again a little later.
 func (r *Runtime) wakeTask(ctx context.Context, key TaskKey) {
 	t, err := r.acquireExisting(ctx, key)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrErasing) || errors.Is(err, ErrElsewhere) {
 		return
 	}
 	if err != nil {
