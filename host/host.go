@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/peer/router"
 	"skep/host/internal/quarantine"
 	"skep/host/internal/schema"
+	"skep/host/internal/store/cluster"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
@@ -34,6 +35,7 @@ type Host struct {
 	opt         Options
 	log         *slog.Logger
 	store       *sqlite.Store
+	member      *cluster.Member // nil for a host that shares its store with no other
 	audit       *audit.Log
 	tokens      *auth.Tokens
 	running     *quarantine.RunningSet
@@ -78,9 +80,12 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 
 func (h *Host) openStore(ctx context.Context) error {
 	var err error
-	h.store, err = datadir.OpenStore(ctx, h.opt.DataDir, h.opt.Config.Store, sqlite.Options{
-		Logger: h.log, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config),
-	})
+	opt := sqlite.Options{Logger: h.log, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
+	if h.isShared() {
+		err = h.openShared(ctx, opt)
+	} else {
+		h.store, err = datadir.OpenStore(ctx, h.opt.DataDir, h.opt.Config.Store, opt)
+	}
 	return datadir.StoreFault(h.opt.Config, err)
 }
 
@@ -161,6 +166,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
+		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
 		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: h.work,
 	})
 	if err != nil {
@@ -175,10 +181,14 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	if h.certificates, err = auth.NewCertificates(certificateNames(h.opt.Config)); err != nil {
 		return err
 	}
+	others, err := h.others(ctx)
+	if err != nil {
+		return err
+	}
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
-		Runtime: h.swarm, StoreReady: h.store.Ready, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
+		Runtime: h.swarm, StoreReady: h.ready, Others: others, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit, Work: h.work, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err

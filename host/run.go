@@ -25,6 +25,7 @@ func (h *Host) Run(ctx context.Context) error {
 		defer close(turnsEnded)
 		return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace)
 	})
+	g.Go(func() error { return h.runShared(ctx, turnsEnded) })
 	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.server.Serve(ctx, turnsEnded) })
 	for _, one := range h.gateways {
@@ -42,7 +43,7 @@ func (h *Host) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	return errors.Join(g.Wait(), h.Close())
+	return errors.Join(h.explainFence(g.Wait()), h.Close())
 }
 
 // Reload reads the configuration again and puts it in force, all of it or nothing.
@@ -130,6 +131,10 @@ func (h *Host) Close() error {
 	if h.tokens != nil {
 		errs = append(errs, h.tokens.Save(context.Background()))
 		h.tokens = nil
+	}
+	if h.member != nil {
+		errs = append(errs, h.member.Close())
+		h.member = nil
 	}
 	if h.store != nil {
 		errs = append(errs, h.store.Close())

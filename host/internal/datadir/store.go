@@ -25,6 +25,21 @@ func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Optio
 	return sqlite.Open(ctx, dir, opt)
 }
 
+// OpenShared takes the store of a server into use, beside the other hosts of a cluster. The host
+// has a data directory of its own.
+func OpenShared(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
+	err := sqlite.PrepareDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Keyring, err = ringOptions(s.Keyring); err != nil {
+		return nil, &KeyError{err}
+	}
+	at := server(s)
+	at.Shared = true
+	return sqlite.OpenServer(ctx, at, opt)
+}
+
 // OpenReader opens the store of a data directory or of a server to read, which a host may be
 // using. Where there is none it is [ErrNotFound]. The caller closes the reader.
 func OpenReader(ctx context.Context, dir string, s config.Store) (r *sqlite.Reader, err error) {

@@ -134,6 +134,23 @@ func (p *Process) Log() string {
 // Admin is the address of the admin listener.
 func (p *Process) Admin() string { return p.admin }
 
+// Signal sends the host a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// Wait waits until the host ends by itself, and returns its exit code as an error unless it is 0.
+func (p *Process) Wait() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Wait()
+}
+
 // Data returns the data directory.
 func (p *Process) Data() string { return filepath.Join(p.Dir, ".skep") }
 

@@ -14,8 +14,8 @@ import (
 
 // Cluster is the hosts that share a store. It is safe for concurrent use.
 type Cluster interface {
-	// Alive reports whether the other hosts still count with this one. One that is not begins
-	// nothing.
+	// Alive reports whether the other hosts still count with this one. One that is not takes no
+	// messages.
 	Alive() bool
 	// Claim lists the running tasks in slots that have become this host's.
 	Claim(ctx context.Context, slots []slot.Slot) ([]RunningTask, error)
@@ -56,11 +56,21 @@ func (s *share) has(one slot.Slot) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.slots[one] && s.cluster.Alive()
+	return s.slots[one]
 }
 
 // hasTask reports whether the host works on a task.
 func (s *share) hasTask(key TaskKey) bool { return s.cluster == nil || s.has(SlotOf(key)) }
+
+// checkAlive refuses a new message while the other hosts may have taken the host's tasks. Turns go
+// on: a fence decides what they write, and an outage of the server, in which no host is alive, must
+// stop none.
+func (s *share) checkAlive(key TaskKey) error {
+	if s.cluster == nil || s.cluster.Alive() {
+		return nil
+	}
+	return &Elsewhere{key}
+}
 
 // checkTask refuses a task that the host does not work on.
 func (s *share) checkTask(key TaskKey) error {
@@ -95,7 +105,7 @@ func (r *Runtime) newTaskID(key InstanceKey) (string, error) {
 		return id, nil
 	}
 	for !r.share.hasTask(TaskKey{key, id}) {
-		if r.share.isEmpty() || !r.share.cluster.Alive() {
+		if r.share.isEmpty() {
 			return "", &Elsewhere{TaskKey{key, id}}
 		}
 		id = newID()

@@ -117,6 +117,9 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 // submitTo accepts a post to a task, which acquire gets.
 func (r *Runtime) submitTo(ctx context.Context, p Post, def *Definition, acquire acquireFunc) (*Receipt, error) {
 	key := TaskKey{p.Principal.Instance(p.Swarm), p.Task}
+	if err := r.share.checkAlive(key); err != nil {
+		return nil, err
+	}
 	t, err := acquire(ctx, key, def)
 	if err != nil {
 		return nil, err

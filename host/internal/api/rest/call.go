@@ -23,6 +23,10 @@ type call struct {
 	// identified is set when a mount's handler has asked for the caller, with identifyErr.
 	identified  bool
 	identifyErr error
+	// isHop is set for a request from another host, which has charged the limits.
+	isHop bool
+	// ownKey is the key of a post without one; see hopKey.
+	ownKey string
 	// token is the caller's credential, empty on a route that needs none.
 	token string
 	// body is empty on a route that takes none.

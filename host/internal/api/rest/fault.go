@@ -59,6 +59,7 @@ var faultTable = []struct {
 	text   string
 }{
 	{swarm.ErrDraining, http.StatusServiceUnavailable, 5, "the host is shutting down; come again after its next start"},
+	{swarm.ErrElsewhere, http.StatusServiceUnavailable, 1, "no host works on the task now; come again"},
 	{swarm.ErrFenced, http.StatusServiceUnavailable, 5, "another host has taken over"},
 	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "the tenant is being erased; try again when that is done"},
 	{swarm.ErrInvalid, http.StatusBadRequest, 0, "malformed request"},

@@ -13,6 +13,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"skep/host/internal/api/auth"
+	"skep/host/internal/swarm"
 )
 
 // Handler serves the public listener. Make one with [New].
@@ -104,7 +105,7 @@ func isSkepPath(path string) bool { return strings.HasPrefix(path, skepPrefix) }
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	rec := w.(*recorder)
 	rec.route = rt.method + " " + rt.path
-	c := &call{h: h, w: rec, r: r}
+	c := &call{h: h, w: rec, r: r, isHop: h.opt.Others.isHop(r, h.opt.Now())}
 	rec.addHeaders = c.setIgnored
 	err := c.admit(rt)
 	if err == nil {
@@ -113,7 +114,11 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	if err == nil {
 		err = rt.handle(c)
 	}
+	if moved, ok := errors.AsType[*swarm.Elsewhere](err); ok && h.opt.Others != nil {
+		err = c.relay(rt, moved)
+	}
 	if err != nil {
+		c.noteStopping(err)
 		h.fail(rec, r, err)
 		return
 	}

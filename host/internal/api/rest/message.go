@@ -38,6 +38,9 @@ func (c *call) submitPost(p post) (err error) {
 	if p.Key, err = idempotencyKey(c.r.Header); err != nil {
 		return err
 	}
+	if p.Key == "" && c.h.opt.Others != nil {
+		p.Key = c.hopKey()
+	}
 	if p.stream {
 		// Before Submit: a refused caller has posted nothing.
 		leave, err := c.h.openStreams.acquireStream(c.w.who)

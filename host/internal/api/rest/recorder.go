@@ -35,6 +35,8 @@ type recorder struct {
 	// holds for one write only. Without it the next write comes before the deadline, which
 	// would end a stream of HTTP/2 even between writes.
 	staysOpen bool
+	// lastEvent is the id of the newest event of the log that was sent.
+	lastEvent int64
 	request   *http.Request
 }
 

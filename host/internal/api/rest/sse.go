@@ -43,6 +43,7 @@ func (c *call) openStream(task string) (*eventStream, error) {
 // add appends one event to the buffer; an id of 0 means none.
 func (s *eventStream) add(id int64, name string, data any) {
 	if id > 0 {
+		s.w.lastEvent = id
 		s.buf.WriteString("id: " + strconv.FormatInt(id, 10) + "\r\n")
 	}
 	s.buf.WriteString("event: " + name + "\r\ndata: ")

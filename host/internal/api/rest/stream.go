@@ -70,6 +70,8 @@ func (c *call) breakOff(s *eventStream, err error) error {
 	case errors.As(err, &gone), c.ctx().Err() != nil:
 		c.w.status = clientGone
 		return nil
+	case errors.Is(err, swarm.ErrElsewhere), c.isHop && errors.Is(err, swarm.ErrDraining):
+		return &swarm.Elsewhere{Task: swarm.TaskKey{Task: s.task, InstanceKey: c.instanceKey()}} // the stream goes on there
 	case errors.Is(err, errRevoked):
 		c.auditCutOff()
 		s.addError(errRevoked.Error())
@@ -122,6 +124,9 @@ func (c *call) followTask() error {
 		if events, err = s.next(c.ctx(), feed); err == nil {
 			err = s.send(events)
 		}
+	}
+	if errors.Is(err, swarm.ErrElsewhere) || c.isHop && errors.Is(err, swarm.ErrDraining) {
+		return &swarm.Elsewhere{Task: c.taskKey(id)} // the stream goes on there
 	}
 	c.closeFollow(err)
 	return nil

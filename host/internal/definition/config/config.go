@@ -28,6 +28,7 @@ type Config struct {
 	Tenants   []Tenant // always holds "default"
 	Peers     []Peer
 	Store     Store
+	Cluster   Cluster
 	Telemetry Telemetry
 	Gateways  []Gateway
 
@@ -167,6 +168,7 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Store = d.store(t.table("store"))
 	t.section("telemetry", c.Telemetry.Settings())
 	c.Gateways = d.gateways(t, c, tenants)
+	c.Cluster = d.cluster(t, c)
 	t.refuseUnknown()
 	d.checkSwarm(c, t, drafts)
 	d.checkExposure(t, c, drafts)

@@ -69,6 +69,9 @@ func InForce(c *Config) []Effective {
 	e.list(c.Limits.Settings(), "limits")
 	e.list(c.Server.Settings(), "server")
 	e.list(c.Store.Settings(), "store")
+	if c.Cluster.Advertise != "" {
+		e.list(c.Cluster.Settings(), "cluster")
+	}
 	for _, t := range c.Tenants {
 		if c.root.child("tenants").child(t.Name) != nil {
 			e.list(t.Settings(), "tenants", t.Name)

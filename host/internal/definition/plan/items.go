@@ -114,6 +114,7 @@ func server(c *config.Config) []item {
 	out := fields("", c.Server)
 	out = append(out, fields("auth.", c.Auth)...)
 	out = append(out, fields("store.", c.Store)...)
+	out = append(out, fields("cluster.", c.Cluster)...)
 	for _, s := range c.Telemetry.Settings() {
 		out = append(out, of("server", "telemetry."+s.Key, s))
 	}

@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"skep/host/internal/api/rest"
+	"skep/host/internal/datadir"
+	"skep/host/internal/store/cluster"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+	"skep/host/internal/swarm/slot"
+)
+
+// leaveTime bounds how long a host that stops lays its work down. Its turns have ended before.
+const leaveTime = 10 * time.Second
+
+// takeoverTime is how long the others may take, once a host is silent, to go on with its tasks
+// before requests for them are refused.
+const takeoverTime = 2 * time.Second
+
+// isShared reports whether other hosts share the server.
+func (h *Host) isShared() bool { return h.opt.Config.Cluster.Advertise != "" }
+
+// openShared opens the store on a server beside other hosts, and makes the host one of them.
+func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
+	var err error
+	if h.store, err = datadir.OpenShared(ctx, h.opt.DataDir, h.opt.Config.Store, opt); err != nil {
+		return err
+	}
+	c := h.opt.Config.Cluster
+	h.member, err = cluster.Join(ctx, cluster.Options{
+		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Logger: h.log,
+	})
+	return err
+}
+
+// sharing is what the runtime needs of the other hosts.
+type sharing struct {
+	*cluster.Member
+	store *sqlite.Store
+}
+
+// Claim implements [swarm.Cluster].
+func (s sharing) Claim(ctx context.Context, slots []slot.Slot) ([]swarm.RunningTask, error) {
+	return s.store.Claim(ctx, slots)
+}
+
+// cluster returns the other hosts for the runtime, nil for none.
+func (h *Host) cluster() swarm.Cluster {
+	if h.member == nil {
+		return nil
+	}
+	return sharing{h.member, h.store}
+}
+
+// owners finds the hosts of tasks for the REST interface.
+type owners struct {
+	*cluster.Member
+	hid int64
+}
+
+// Owner implements [rest.Owners].
+func (o owners) Owner(task swarm.TaskKey) (url string, ok bool) {
+	place, ok := o.Member.Owner(swarm.SlotOf(task))
+	if place.HID == o.hid {
+		return "", ok
+	}
+	return place.Address, ok
+}
+
+// others are the other hosts for the REST interface, nil for none.
+func (h *Host) others(ctx context.Context) (*rest.Others, error) {
+	if h.member == nil {
+		return nil, nil
+	}
+	secret, err := h.store.Secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("skep hop"))
+	c := h.opt.Config.Cluster
+	return rest.NewOthers(owners{h.member, h.store.HID()}, mac.Sum(nil), c.TTL+c.Beat+takeoverTime), nil
+}
+
+// errNoTasks: the host works on nothing yet.
+var errNoTasks = errors.New("the host has no part of the tasks yet")
+
+// ready returns why the host takes no work, or nil.
+func (h *Host) ready(ctx context.Context) error {
+	if h.member != nil && h.member.Count() == 0 {
+		return errNoTasks
+	}
+	return h.store.Ready(ctx)
+}
+
+// errFenced: the other hosts have gone on without this one.
+var errFenced = errors.New("this host gave no sign of life for longer than [cluster] ttl, and the other hosts have taken its tasks: start it again")
+
+// explainFence says what a write that was fenced means where hosts share the server: it may come
+// before the sign of life that finds the same.
+func (h *Host) explainFence(err error) error {
+	if h.isShared() && errors.Is(err, swarm.ErrFenced) && !errors.Is(err, errFenced) {
+		return fmt.Errorf("%w: %w", errFenced, err)
+	}
+	return err
+}
+
+// runShared shares the work with the other hosts until the last turn has ended.
+func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error {
+	if h.member == nil {
+		return nil
+	}
+	defer context.AfterFunc(ctx, h.member.Retire)()
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() {
+		<-turnsEnded
+		stop()
+	}()
+	err := h.member.Run(ctx, h.swarm)
+	switch {
+	case errors.Is(err, cluster.ErrFenced):
+		err = fmt.Errorf("%w: %w", errFenced, err)
+		h.swarm.End(err)
+		return err
+	case err != nil:
+		h.swarm.End(err)
+	}
+	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer done()
+	<-turnsEnded
+	return errors.Join(err, h.member.Leave(leaving, h.swarm))
+}

@@ -1,0 +1,241 @@
+package rest
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	urlpkg "net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// errNoOwner refuses a request whose task no host works on.
+var errNoOwner = &fault{status: http.StatusServiceUnavailable, detail: "no host works on the task now; come again", retryAfter: 1}
+
+// relayPause is the time between two looks for the host of a task.
+const relayPause = 100 * time.Millisecond
+
+// errOwnerChanged ends a request to a host that does not work on the task any more.
+var errOwnerChanged = errors.New("the task has another host")
+
+// hopKey returns the key of a post without one: with it the post may be sent again to another
+// host. A caller cannot send it.
+func (c *call) hopKey() string {
+	if c.ownKey == "" {
+		if c.isHop {
+			c.ownKey = c.r.Header.Get(hopKeyHeader)
+		}
+		c.ownKey = cmp.Or(c.ownKey, uuid.NewString())
+	}
+	return "\x1f" + c.ownKey
+}
+
+// relay has a request answered by the host that works on its task: it is sent there as it came,
+// again where a host is lost meanwhile, and handled here once the task is this host's. A request
+// from another host is never sent on: that host looks again.
+func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
+	if c.isHop {
+		if c.w.status != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		c.w.Header().Set(elsewhereHeader, encodeHeader(moved.Task.Task))
+		return newFault(http.StatusMisdirectedRequest, "another host works on the task")
+	}
+	others, task := c.h.opt.Others, moved.Task
+	end := time.NewTimer(others.wait)
+	defer end.Stop()
+	for {
+		began, changed := time.Now(), others.owners.Changed()
+		url, ok := others.owners.Owner(task)
+		switch {
+		case ok && url != "":
+			err := c.forwardTo(url, &task)
+			if err == nil || c.ctx().Err() != nil {
+				return err
+			}
+			c.h.opt.Logger.Debug("the host of a task has not answered", "request_id", c.w.id, "url", url, "err", err)
+		case ok && c.w.status == 0:
+			err := rt.handle(c)
+			if !errors.As(err, &moved) {
+				return err
+			}
+			task = moved.Task
+		}
+		if c.w.status != 0 && !c.w.isEvents() {
+			panic(http.ErrAbortHandler) // a part of an answer must not look whole
+		}
+		if time.Since(began) > relayPause { // a host had it until now
+			end.Reset(others.wait)
+		}
+		select {
+		case <-changed:
+		case <-time.After(relayPause):
+		case <-c.ctx().Done():
+			return context.Cause(c.ctx())
+		case <-end.C:
+			if c.w.status != 0 {
+				panic(http.ErrAbortHandler)
+			}
+			return errNoOwner
+		}
+	}
+}
+
+// forwardTo sends the request to another host and copies its answer. An error means that the
+// answer is not whole, and that the request may be sent again.
+func (c *call) forwardTo(url string, task *swarm.TaskKey) error {
+	ctx, cancel := context.WithCancelCause(c.ctx())
+	defer cancel(nil)
+	go c.watchOwner(ctx, cancel, url, *task)
+	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), bytes.NewReader(c.body))
+	if err != nil {
+		return err
+	}
+	req.Header = forwardedHeader(c.r.Header)
+	req.Host = c.r.Host
+	req.Header.Set("X-Request-Id", c.w.id)
+	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
+	req.Header.Set(proofHeader, c.h.opt.Others.proof(req, c.h.opt.Now()))
+	answer, err := c.h.opt.Others.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusMisdirectedRequest && answer.Header.Get(elsewhereHeader) != "" {
+		if task.Task, err = urlpkg.PathUnescape(answer.Header.Get(elsewhereHeader)); err != nil {
+			return err
+		}
+		return errOwnerChanged
+	}
+	if answer.Header.Get(stoppingHeader) != "" {
+		return errOwnerChanged
+	}
+	return c.copyAnswer(answer)
+}
+
+// noteStopping marks the refusal of a host that stops: the host that has sent the request waits
+// until another one works on the task.
+func (c *call) noteStopping(err error) {
+	f, stops := errors.AsType[*fault](err)
+	stops = stops && f.finishSubject == mail.SubjectShutdownRequested
+	if c.isHop && (stops || errors.Is(err, swarm.ErrDraining)) {
+		c.w.Header().Set(stoppingHeader, "1")
+	}
+}
+
+// watchOwner ends a request when another host works on its task.
+func (c *call) watchOwner(ctx context.Context, cancel context.CancelCauseFunc, url string, task swarm.TaskKey) {
+	for {
+		changed := c.h.opt.Others.owners.Changed()
+		if now, ok := c.h.opt.Others.owners.Owner(task); ok && now != url {
+			cancel(errOwnerChanged)
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// oneHop are headers of one connection (https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1), and
+// those that a host makes itself.
+var oneHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader,
+}
+
+func forwardedHeader(h http.Header) http.Header {
+	h = h.Clone()
+	for _, name := range oneHop {
+		h.Del(name)
+	}
+	return h
+}
+
+// copyAnswer copies the answer of another host. A stream that was begun goes on.
+func (c *call) copyAnswer(answer *http.Response) error {
+	if c.w.status == 0 {
+		c.w.addHeaders = nil // the other host has named what was ignored
+		for name, values := range forwardedHeader(answer.Header) {
+			c.w.Header()[name] = values
+		}
+		c.w.staysOpen = c.w.isEvents()
+		c.w.WriteHeader(answer.StatusCode)
+	} else if answer.StatusCode == http.StatusNoContent {
+		return nil // the stream has ended
+	} else if answer.StatusCode != http.StatusOK {
+		return errOwnerChanged
+	}
+	if c.w.isEvents() {
+		return c.copyEvents(bufio.NewReader(answer.Body))
+	}
+	if _, err := io.Copy(c.w, answer.Body); err != nil {
+		panic(http.ErrAbortHandler) // a part of an answer must not look whole
+	}
+	return nil
+}
+
+// isEvents reports whether the answer is an event stream.
+func (w *recorder) isEvents() bool {
+	kind := w.Header().Get("Content-Type")
+	return len(kind) >= len(eventStreamType) && kind[:len(eventStreamType)] == eventStreamType
+}
+
+const eventStreamType = "text/event-stream"
+
+// maxEvent bounds one event of another host, in bytes.
+const maxEvent = 64 << 20
+
+// copyEvents copies events, without those that the reader has.
+func (c *call) copyEvents(from *bufio.Reader) error {
+	var event []byte
+	for {
+		line, err := from.ReadSlice('\n')
+		event = append(event, line...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull) && len(event) < maxEvent:
+			continue
+		case errors.Is(err, io.EOF) && len(event) == 0:
+			return nil
+		case err != nil:
+			return err
+		case len(bytes.TrimSpace(line)) > 0 || !bytes.HasSuffix(event, []byte("\n\r\n")) && len(event) > 2:
+			continue
+		}
+		if id := eventID(event); id == 0 || id > c.w.lastEvent {
+			c.w.lastEvent = max(id, c.w.lastEvent)
+			if _, err := c.w.Write(event); err != nil {
+				return clientLeft(err)
+			}
+			if err := c.w.FlushError(); err != nil {
+				return clientLeft(err)
+			}
+		}
+		event = event[:0]
+	}
+}
+
+// clientLeft ends the relaying of a stream that nothing can be written to.
+func clientLeft(error) error { panic(http.ErrAbortHandler) }
+
+// eventID returns the id of an event, 0 for one without.
+func eventID(event []byte) (id int64) {
+	for line := range bytes.Lines(event) {
+		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
+			id, _ = strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+			return id
+		}
+	}
+	return 0
+}

@@ -1,0 +1,41 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCluster: a host shares a server only with all that needs, and what is missing is named at its
+// line.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	const store = "[store]\ndriver = \"postgres\"\ndsn = \"env::HERE\"\nkeyring = \"env::KEK\"\n"
+	const keys = "[[auth.keys]]\nid = \"a\"\nrole = \"user\"\nkey = \"a-key-of-the-test-0123\"\n"
+	const url = "advertise = \"https://10.0.0.4:8000/\"\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"whole":      {store + keys + "[cluster]\n" + url, ""},
+		"loopback":   {store + keys + "[cluster]\nadvertise = \"http://127.0.0.1:8000\"\n", ""},
+		"sqlite":     {keys + "[cluster]\n" + url, `cluster is for hosts that share a server; add driver = "postgres" to [store]`},
+		"no address": {store + keys + "[cluster]\n", "cluster.advertise is missing; it is where the other hosts reach this one"},
+		"plain":      {store + keys + "[cluster]\nadvertise = \"http://10.0.0.4:8000\"\n", "cluster.advertise sends the tokens of callers over plain http"},
+		"hasty":      {store + keys + "[cluster]\n" + url + "beat = \"3s\"\n", "cluster.ttl must be at least three times cluster.beat"},
+		"strangers":  {store + "[cluster]\n" + url, "cluster needs callers that all hosts know"},
+		"gateway":    {store + keys + "[cluster]\n" + url + "[gateways.mcp]\n", "cluster cannot be together with [gateways]"},
+		"unknown":    {store + keys + "[cluster]\n" + url + "tll = \"6s\"\n", "did you mean"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Parse("swarm.toml", []byte(readValid(t, "minimal.toml")+c.text), "testdata/valid", Options{Env: storeEnv, BundleDir: "testdata/valid/plugins"})
+			if c.want == "" {
+				if err != nil || got.Cluster.Advertise == "" || strings.HasSuffix(got.Cluster.Advertise, "/") || got.Cluster.TTL != 6*time.Second {
+					t.Fatalf("Parse() = %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Parse() = %v, want %s", err, c.want)
+			}
+		})
+	}
+}
