@@ -70,9 +70,9 @@ func (g *Gateway) bind(ctx context.Context, p gateway.Partner, to string) (bindi
 	base = strings.TrimSuffix(base, "/")
 	switch kind {
 	case bindingSocket:
-		return &socketBinding{g: g, p: p, key: socketKey{p.Client, base + socketPath, kind}}, nil
+		return &socketBinding{g: g, p: p, key: socketKey{client: p.Client, url: base + socketPath, binding: kind}}, nil
 	case bindingGRPC:
-		return &socketBinding{g: g, p: p, key: socketKey{p.Client, base, kind}}, nil
+		return &socketBinding{g: g, p: p, key: socketKey{client: p.Client, url: base, binding: kind}}, nil
 	}
 	return &httpBinding{client: p.Client, base: base, partner: p.Name}, nil
 }

@@ -33,12 +33,13 @@ type partnerSockets struct {
 	open map[socketKey]map[*partnerSocket]bool
 }
 
-// socketKey is where sockets lead, by which binding, and by whose credential: a reload makes
-// other clients.
+// socketKey is where sockets lead, by which binding, by whose credential, since a reload makes other
+// clients, and whether for the events of subscriptions.
 type socketKey struct {
 	client  *http.Client
 	url     string
 	binding string
+	events  bool
 }
 
 // partnerConn carries the frames of a socket to a partner. The end of the socket's context ends it.
@@ -84,7 +85,7 @@ func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gat
 		if s := p.find(key); s != nil {
 			return s, nil
 		}
-		dialled := p.dials.DoChan(fmt.Sprintf("%p %s %s", key.client, key.binding, key.url), func() (any, error) {
+		dialled := p.dials.DoChan(fmt.Sprintf("%p %s %s %t", key.client, key.binding, key.url, key.events), func() (any, error) {
 			if s := p.peek(key); s != nil { // it was dialled after the look above
 				return s, nil
 			}

@@ -172,5 +172,8 @@ func (g *Gateway) attemptOf(ctx context.Context, p gateway.Partner, sub subscrip
 	}}
 	var err error
 	a.via, err = g.bind(ctx, p, sub.To)
+	if own, is := a.via.(*socketBinding); is {
+		own.key.events = true // an event may wait for the partner's rate, and answers do not
+	}
 	return a, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,6 +184,26 @@ func testSubscribeStream(t *testing.T, o *out) {
 		t.Error(list)
 	}
 	until(t, "the end of the record", func() bool { return o.subscriptions(t) == 0 })
+}
+
+// TestSubscribeAboveRate (U-093): while the events of a subscription wait for the partner's rate, what our
+// agents ask the partner is answered.
+func TestSubscribeAboveRate(t *testing.T) {
+	t.Parallel()
+	overBindings(t, testSubscribeAboveRate, withTenants)
+}
+
+func testSubscribeAboveRate(t *testing.T, o *out) {
+	runs(t, o.g)
+	o.lab.does(streamAt, events(9, chunk("a"), chunk("b"), chunk("c")))
+	waits := make(chan struct{})
+	o.rec.failing = sync.OnceFunc(func() { close(waits) })
+	o.rec.failNext(&gateway.RateError{Wait: time.Hour})
+	o.carry(t, "subscribe", subscribing("s1", "subscribe", `,"topic":"tea"`), gateway.Taken)
+	<-waits
+	o.lab.does(streamAt, events(9, chunk("seven"), `{"delta_seq":%d,"type":"done"}`))
+	o.carry(t, "an ask meanwhile", outgoing("ask", mail.Request, "x", "how many?"), gateway.Taken)
+	o.answered(t, "seven")
 }
 
 // TestSubscribeTime (U-093, V-U31): at the end of its time a subscription is withdrawn and its
