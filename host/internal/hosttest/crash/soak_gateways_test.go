@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,8 +47,6 @@ type soak struct {
 	// ops are the clients of both hosts' operator.
 	ops   map[*hosttest.Process]*client.Client
 	tally soakTally
-	// killing is set while hosts are killed now and then.
-	killing atomic.Bool
 	// every is the time between two disturbances, and between two lines of progress if it is a minute
 	// or more.
 	every time.Duration
@@ -71,9 +68,7 @@ func TestSoakGateways(t *testing.T) {
 	}
 	s := startSoak(t, max(length/120, time.Second))
 	callers := s.callers()
-	s.killing.Store(true)
 	s.run(callers, length/2, s.roughly())
-	s.killing.Store(false)
 	s.run(callers, length/8, s.gently()) // the hosts are warm again
 	before, answered := s.footprints("at rest before the last part"), s.tally.answered()
 	s.run(callers, length*3/8, s.gently())

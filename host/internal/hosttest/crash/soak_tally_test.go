@@ -16,10 +16,10 @@ type soakTally struct {
 	answers []string
 }
 
-// soakRow is what one caller has asked: failed is what was answered by the failure of an agent
-// on the way, or was called off by a cut, refused what was no message, and unread what nobody waited for.
+// soakRow is what one caller has asked: calledOff is what a cut has called off, refused what was no
+// message, and unread what nobody waited for.
 type soakRow struct {
-	asked, answered, failed, repeated, refused, unread int
+	asked, answered, calledOff, repeated, refused, unread int
 	// last is the last reason for which a question was repeated.
 	last string
 }
@@ -45,10 +45,10 @@ func (y *soakTally) table() string {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%-10s %8s %8s %8s %8s %8s %8s  %s\n", "over", "asked", "answered", "failed", "repeated", "refused", "unread", "the last reason to repeat")
+	fmt.Fprintf(&text, "%-10s %8s %8s %8s %8s %8s %8s  %s\n", "over", "asked", "answered", "off", "repeated", "refused", "unread", "the last reason to repeat")
 	for _, name := range slices.Sorted(maps.Keys(y.rows)) {
 		r := y.rows[name]
-		fmt.Fprintf(&text, "%-10s %8d %8d %8d %8d %8d %8d  %.120q\n", name, r.asked, r.answered, r.failed, r.repeated, r.refused, r.unread, r.last)
+		fmt.Fprintf(&text, "%-10s %8d %8d %8d %8d %8d %8d  %.120q\n", name, r.asked, r.answered, r.calledOff, r.repeated, r.refused, r.unread, r.last)
 	}
 	return text.String()
 }
