@@ -82,7 +82,8 @@ func checkTask(t *testing.T, c *client.Client, id string) {
 	if task, err := c.Task(t.Context(), id); err != nil || task.State != "completed" {
 		t.Errorf("%s: state %q, %v", id, task.State, err)
 	}
-	for agent, want := range map[string]int{"boss": 2, "math": 1} {
+	// The end of the task is told to both.
+	for agent, want := range map[string]int{"boss": 3, "math": 2} {
 		h, err := c.History(t.Context(), id, agent, 0, 100)
 		if err != nil {
 			t.Errorf("%s: history: %v", id, err)
@@ -93,8 +94,10 @@ func checkTask(t *testing.T, c *client.Client, id string) {
 	}
 }
 
-func countMessages(t *testing.T, entries []json.RawMessage) (n int) {
+// countMessages counts the messages of a history, and checks that none is there twice.
+func countMessages(t *testing.T, entries []json.RawMessage) int {
 	t.Helper()
+	seen := map[string]bool{}
 	for i, raw := range entries {
 		var e abi.HistoryEntry
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -106,12 +109,13 @@ func countMessages(t *testing.T, entries []json.RawMessage) (n int) {
 		if e.Kind != abi.KindIn {
 			continue
 		}
-		if _, err := mail.ParseMessage(e.Message); err != nil {
-			t.Error(err)
+		m, err := mail.ParseMessage(e.Message)
+		if err != nil || seen[m.ID] {
+			t.Errorf("message %s stands twice, or cannot be read: %v", m.ID, err)
 		}
-		n++
+		seen[m.ID] = true
 	}
-	return n
+	return len(seen)
 }
 
 func clientsOf(hosts []*hosttest.Process) (clients []*client.Client) {
