@@ -12,12 +12,19 @@ import (
 
 // tables are what membership needs beside the tables hosts and slots. A sign of life has a table of its own:
 // it waits for no group of writes, and no group for it.
-const tables = `SELECT pg_advisory_xact_lock(hashtext('skep'), hashtext(current_schema()));
+// Hosts that join at once wait for each other.
+const tables = `SELECT set_config('lock_timeout', '60s', true);
+SELECT pg_advisory_xact_lock(hashtext('skep'), hashtext(current_schema()));
 CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
 ) WITH (fillfactor = 50);`
+
+// makeSlots makes the slots the first time.
+func makeSlots() string {
+	return fmt.Sprintf("\nINSERT INTO slots SELECT generate_series(0, %d) WHERE NOT EXISTS (SELECT 1 FROM slots) ON CONFLICT DO NOTHING;", int(slots)-1)
+}
 
 // Member is a host among others. Its methods are safe for concurrent use.
 type Member struct {
@@ -56,7 +63,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 			err = errors.Join(fmt.Errorf("join the hosts: %w", err), m.beats.close(), m.moves.close())
 		}
 	}()
-	if err := m.moves.exec(ctx, tables); err != nil {
+	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
 		return nil, err
 	}
 	if err := m.checkSlots(ctx); err != nil {
@@ -68,11 +75,8 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	return m, m.Beat(ctx)
 }
 
-// checkSlots makes the slots, and refuses a server whose tasks are cut in another way.
+// checkSlots refuses a server whose tasks are cut in another way.
 func (m *Member) checkSlots(ctx context.Context) error {
-	if err := m.moves.exec(ctx, "INSERT INTO slots SELECT generate_series(0, $1) WHERE NOT EXISTS (SELECT 1 FROM slots) ON CONFLICT DO NOTHING", int(slots)-1); err != nil {
-		return err
-	}
 	var n int
 	if err := m.moves.query(ctx, "SELECT count(*) FROM slots", nil, func(r pgx.Rows) error { return r.Scan(&n) }); err != nil {
 		return err
