@@ -135,9 +135,20 @@ func (d Data) Exists() error {
 	return nil
 }
 
+// hasStore is [Data.Exists] that asks a server, too: a command makes no store there.
+func (d Data) hasStore(ctx context.Context) error {
+	if d.Store.Driver != config.DriverPostgres {
+		return d.Exists()
+	}
+	if err := sqlite.CheckServer(ctx, server(d.Store)); errors.Is(err, fs.ErrNotExist) {
+		return noStore(d.Place())
+	}
+	return nil // what else is wrong is found when the store is opened
+}
+
 // own takes the directory into use.
 func (d Data) own(ctx context.Context, do func(*sqlite.Store) error) error {
-	if err := d.Exists(); err != nil {
+	if err := d.hasStore(ctx); err != nil {
 		return err
 	}
 	s, err := OpenStore(ctx, d.Dir, d.Store, sqlite.Options{Logger: d.Logger})

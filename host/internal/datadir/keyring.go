@@ -65,6 +65,9 @@ func (d Data) Rewrap(ctx context.Context, from config.Secret) (n int, changed bo
 		}
 	}
 	if d.Store.Driver == config.DriverPostgres {
+		if err := d.hasStore(ctx); err != nil {
+			return 0, false, err
+		}
 		n, changed, err = sqlite.RewrapServer(ctx, server(d.Store), keks[0], keks[1])
 	} else {
 		n, changed, err = sqlite.Rewrap(d.Dir, keks[0], keks[1])

@@ -12,14 +12,18 @@ import (
 	"skep/host/internal/store/sqlite"
 )
 
-// OpenStore takes the store of a data directory or of a server into use. Of opt, the keyring
-// does not count. The caller closes the store.
+// OpenStore takes the store of a data directory or of a server into use, and makes the
+// directory, which a host on a server has as well. Of opt, the keyring does not count. The
+// caller closes the store.
 func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
 	var err error
 	if opt.Keyring, err = ringOptions(s.Keyring); err != nil {
 		return nil, &KeyError{err}
 	}
 	if s.Driver == config.DriverPostgres {
+		if err := sqlite.PrepareDir(dir); err != nil {
+			return nil, err
+		}
 		return sqlite.OpenServer(ctx, server(s), opt)
 	}
 	return sqlite.Open(ctx, dir, opt)

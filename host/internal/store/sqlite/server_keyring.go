@@ -172,6 +172,9 @@ func openServerCodec(table *serverKeyring, opts *keyring.Options) (*codec, error
 // RewrapServer is [Rewrap] of the keyring of a server that no host uses. Its keys are never
 // left plain.
 func RewrapServer(ctx context.Context, at Server, from, to []byte) (n int, changed bool, err error) {
+	if err := CheckServer(ctx, at); err != nil {
+		return 0, false, addAdvice(err)
+	}
 	connector, err := at.connector()
 	if err != nil {
 		return 0, false, err

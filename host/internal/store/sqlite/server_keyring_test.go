@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -114,11 +115,31 @@ func TestServerReader(t *testing.T) {
 	}
 }
 
+// countTables counts the tables of a schema.
+func countTables(t *testing.T, at Server) (n int) {
+	t.Helper()
+	connector, err := at.connector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestServerRewrap: the keys of a store are wrapped with another key, and nothing is made where
+// there is none.
 func TestServerRewrap(t *testing.T) {
 	t.Parallel()
 	at, to := Server{DSN: pgtest.Schema(t)}, bytes.Repeat([]byte("x"), 32)
-	if _, _, err := RewrapServer(t.Context(), at, testKEK(1), to); err == nil {
-		t.Error("an empty keyring was wrapped")
+	if _, _, err := RewrapServer(t.Context(), at, testKEK(1), to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("RewrapServer() in an empty schema = %v", err)
+	}
+	if tables := countTables(t, at); tables != 0 {
+		t.Errorf("there are %d tables in a schema without a store", tables)
 	}
 	s := openSealedServer(t, at)
 	copiedSteps(t, s, 0, 1)

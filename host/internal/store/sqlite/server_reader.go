@@ -56,6 +56,17 @@ func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, 
 	return r, r.prepare(ctx, findServerSecret)
 }
 
+// CheckServer refuses a schema without a store that today's statements read, which is
+// [fs.ErrNotExist], and changes nothing there.
+func CheckServer(ctx context.Context, at Server) error {
+	c, err := at.connector()
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(c.ReadOnly())
+	return errors.Join(checkServerVersion(ctx, db), db.Close())
+}
+
 // checkServerVersion returns why a schema must not be read with today's statements.
 func checkServerVersion(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -1,0 +1,46 @@
+package datadir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/store/pgtest"
+	"skep/host/internal/store/sqlite"
+)
+
+// emptyServer is [store] with a schema without a store.
+func emptyServer(t *testing.T) config.Store {
+	t.Helper()
+	return config.Store{
+		Driver: config.DriverPostgres, DSN: config.Secret(pgtest.Schema(t)), Durability: config.DurabilityLocal, Keyring: config.Secret(strings.Repeat("5e", 32)),
+	}
+}
+
+// TestNoStoreOnServer: a command on a schema without a store says so, and makes none.
+func TestNoStoreOnServer(t *testing.T) {
+	t.Parallel()
+	d := Data{Dir: t.TempDir(), Store: emptyServer(t)}
+	_, _, rewrapped := d.Rewrap(t.Context(), config.Secret(strings.Repeat("a1", 32)))
+	for name, err := range map[string]error{"rewrap": rewrapped, "erase": d.Erase(t.Context(), "acme"), "rotate": d.Rotate(t.Context(), "acme")} {
+		if !errors.Is(err, ErrNoStore) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestServerDirectory: the first start of a host on a server makes its data directory, for what
+// is its own.
+func TestServerDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	s, err := OpenStore(t.Context(), dir, emptyServer(t), sqlite.Options{})
+	mustDo(t, err)
+	mustDo(t, s.Close())
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v, %v", info, err)
+	}
+}
