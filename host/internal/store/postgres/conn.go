@@ -39,6 +39,10 @@ func NewConnector(dsn string, numbers map[string]string) (*Connector, error) {
 func (c *Connector) ReadOnly() *Connector {
 	config := c.config.Copy()
 	config.RuntimeParams["default_transaction_read_only"] = "on"
+	if config.ValidateConnect != nil {
+		// To target_session_attrs=read-write such a connection is one to a standby.
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 	return &Connector{config: config, readOnly: true}
 }
 
