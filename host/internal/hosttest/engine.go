@@ -38,9 +38,9 @@ type placeSet struct {
 // places has the stores of this test binary.
 var places = placeSet{of: map[string]config.Store{}}
 
-// storeOf returns the settings of the store of a data directory: its own, or the ones of the
+// StoreOf returns the settings of the store of a data directory: its own, or the ones of the
 // schema that belongs to it.
-func storeOf(t testing.TB, data string, own config.Store) config.Store {
+func StoreOf(t testing.TB, data string, own config.Store) config.Store {
 	t.Helper()
 	if !OnServer() || own.Driver == config.DriverPostgres {
 		return own
@@ -63,13 +63,13 @@ func storeOf(t testing.TB, data string, own config.Store) config.Store {
 	return own
 }
 
-// onServer puts a data directory's server into the text of a file.
+// onServer puts a data directory's server into the text of a file that names none.
 func onServer(t testing.TB, data, text string) string {
 	t.Helper()
-	if !OnServer() {
+	if !OnServer() || strings.Contains(text, "\ndriver = ") {
 		return text
 	}
-	lines := "driver = \"postgres\"\ndsn = \"" + storeOf(t, data, config.Store{}).DSN.Reveal() + "\"\n"
+	lines := "driver = \"postgres\"\ndsn = \"" + StoreOf(t, data, config.Store{}).DSN.Reveal() + "\"\n"
 	if !strings.Contains(text, "\nkeyring = ") {
 		lines += "keyring = \"file::store.key\"\n"
 	}

@@ -81,7 +81,7 @@ func keepOnServer(t *testing.T, opt *host.Options) {
 		opt.DataDir = filepath.Join(opt.Config.Dir, ".skep")
 	}
 	data := opt.DataDir
-	opt.Config.Store = storeOf(t, data, opt.Config.Store)
+	opt.Config.Store = StoreOf(t, data, opt.Config.Store)
 	reread := opt.Reread
 	if reread == nil {
 		return
@@ -89,7 +89,7 @@ func keepOnServer(t *testing.T, opt *host.Options) {
 	opt.Reread = func() (*config.Config, error) {
 		cfg, err := reread()
 		if err == nil {
-			cfg.Store = storeOf(t, data, cfg.Store)
+			cfg.Store = StoreOf(t, data, cfg.Store)
 		}
 		return cfg, err
 	}

@@ -28,7 +28,7 @@ func Replay(t *testing.T, file, data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Store = storeOf(t, data, cfg.Store)
+	cfg.Store = StoreOf(t, data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil || len(turns) == 0 {
 		t.Fatal(turns, err)
@@ -108,7 +108,7 @@ func (r *Host) Exported(t *testing.T) []byte {
 // TaskParts reads what a host has of a task, while it runs.
 func TaskParts(t testing.TB, data, task string) (parts []swarm.Snapshot, err error) {
 	ctx := t.Context()
-	r, err := datadir.OpenReader(ctx, data, storeOf(t, data, config.Store{}))
+	r, err := datadir.OpenReader(ctx, data, StoreOf(t, data, config.Store{}))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func TaskParts(t testing.TB, data, task string) (parts []swarm.Snapshot, err err
 // CountTurns counts the turns that a host has recorded of a task, while it runs.
 func CountTurns(t testing.TB, data, task string) (n int64, err error) {
 	ctx := t.Context()
-	r, err := datadir.OpenReader(ctx, data, storeOf(t, data, config.Store{}))
+	r, err := datadir.OpenReader(ctx, data, StoreOf(t, data, config.Store{}))
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +166,7 @@ func StoreVersion(t *testing.T, data string) func() int64 {
 // OpenStore opens the store of a host that does not run. The caller closes it.
 func OpenStore(t *testing.T, data string) *sqlite.Store {
 	t.Helper()
-	s, err := datadir.OpenStore(t.Context(), data, storeOf(t, data, config.Store{}), sqlite.Options{})
+	s, err := datadir.OpenStore(t.Context(), data, StoreOf(t, data, config.Store{}), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,6 +210,7 @@ func skippedOf(t *testing.T, file, data string) (reasons []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil {
 		t.Fatal(err)
@@ -227,6 +228,7 @@ func callsOf(t *testing.T, file, data string) (calls []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{
 		Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Task: "t",
 		Each: func(_ int64, _ string, c datadir.ReplayedCall) { calls = append(calls, fmt.Sprint(c.Call, " ", c.Op)) },

@@ -150,6 +150,7 @@ func TestFilesReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, s.Data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: s.Data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil || len(turns) != 1 || turns[0].Difference != "" {
 		t.Errorf("%+v, %v", turns, err)
@@ -251,6 +252,7 @@ func TestHumanArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, s.Data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: s.Data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil || len(turns) != 1 || turns[0].Difference != "" {
 		t.Errorf("%+v, %v", turns, err)

@@ -195,6 +195,7 @@ func TestToolActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, s.Data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: s.Data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil || len(turns) != 1 || turns[0].Difference != "" {
 		t.Errorf("replay: %+v, %v", turns, err)

@@ -177,6 +177,7 @@ key = "the-token-of-acme-at-hive"
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = hosttest.StoreOf(t, s.Data, cfg.Store)
 	var calls []string
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{
 		Config: cfg, DataDir: s.Data, CacheDir: guests.CacheDir(t), Task: got.Result.Task.ContextID,

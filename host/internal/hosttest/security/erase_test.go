@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/hosttest"
 )
 
@@ -132,7 +133,7 @@ func TestErasureElsewhereIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	dir, data := hosttest.WriteSwarm(t, ""), t.TempDir()
 	r := hosttest.Start(t, filepath.Join(dir, "swarm.toml"), data)
-	d := datadir.Data{Dir: data}
+	d := datadir.Data{Dir: data, Store: hosttest.StoreOf(t, data, config.Store{})}
 	if err := d.Erase(t.Context(), "acme"); !strings.Contains(err.Error(), "in use") {
 		t.Errorf("Erase() = %v", err)
 	}
