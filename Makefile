@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos migrate-large test-postgres guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos migrate-large test-postgres failover guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -229,9 +229,17 @@ fuzz: guests
 simulate:
 	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
 
-# The tests of whole hosts once more, each host on a schema of a real PostgreSQL server.
+# The tests of whole hosts once more, each host on a schema of a real PostgreSQL server, or
+# those of some PACKAGES.
 test-postgres: guests
-	SKEP_TEST_STORE=postgres $(TEST) $(TESTFLAGS) ./host/internal/hosttest/...
+	SKEP_TEST_STORE=postgres $(TEST) $(NOREADER) $(TESTFLAGS) $(or $(PACKAGES),./host/internal/hosttest/... ./host/client ./host/mailtest/...)
+
+# The primary of a host's PostgreSQL server is killed under load and its standby promoted,
+# FAILOVERS times, and 1,000 connections break between a COMMIT and its answer; the short
+# forms are part of `make test`.
+failover: guests
+	SKEP_FAILOVERS=$(or $(FAILOVERS),10) $(GO) test -count=1 -timeout 60m -run '^(TestFailover|TestLaggingStandby)$$' -v ./host/internal/hosttest/crash
+	SKEP_CUTS=1000 $(GO) test -count=1 -timeout 60m -run '^TestCut$$' -v ./host/internal/store/postgres
 
 # 100,000 tasks from a data directory to a PostgreSQL server and back.
 migrate-large:

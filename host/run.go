@@ -26,6 +26,7 @@ func (h *Host) Run(ctx context.Context) error {
 		return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace)
 	})
 	g.Go(func() error { return h.runShared(ctx, turnsEnded) })
+	g.Go(func() error { return h.watchStore(ctx) })
 	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.server.Serve(ctx, turnsEnded) })
 	for _, one := range h.gateways {
@@ -43,7 +44,22 @@ func (h *Host) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	return errors.Join(h.explainFence(g.Wait()), h.Close())
+	err := h.explainFence(g.Wait())
+	if end := h.store.End(); end != nil && errors.Is(err, swarm.ErrFenced) {
+		err = end // it has the reason
+	}
+	return errors.Join(err, h.Close())
+}
+
+// watchStore ends the host when its store takes no write any more, also while no turn runs that
+// would meet it.
+func (h *Host) watchStore(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-h.store.Ended():
+		return h.store.End()
+	}
 }
 
 // Reload reads the configuration again and puts it in force, all of it or nothing.

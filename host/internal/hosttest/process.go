@@ -151,6 +151,19 @@ func (p *Process) Wait() error {
 	return p.cmd.Wait()
 }
 
+// End waits for a host that ends by itself, at most 2 minutes, and returns its exit code and
+// its log. One that does not end is killed, and has the code -1.
+func (p *Process) End() (code int, log string) {
+	p.t.Helper()
+	p.mu.Lock()
+	cmd := p.cmd
+	p.mu.Unlock()
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	timer.Stop()
+	return cmd.ProcessState.ExitCode(), p.Log()
+}
+
 // Data returns the data directory.
 func (p *Process) Data() string { return filepath.Join(p.Dir, ".skep") }
 

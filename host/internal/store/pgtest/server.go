@@ -34,7 +34,7 @@ type Server struct {
 }
 
 // shared is the server of this test binary. It ends with the process.
-var shared = sync.OnceValues(makeServer)
+var shared = sync.OnceValues(func() (*Server, error) { return makeServer("") })
 
 var schemas atomic.Int64
 
@@ -64,8 +64,14 @@ func Place(t testing.TB) string {
 // Start starts a server for this test alone.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	return start(t, "")
+}
+
+// start starts a server with further settings.
+func start(t testing.TB, more string) *Server {
+	t.Helper()
 	requireServer(t)
-	s, err := makeServer()
+	s, err := makeServer(more)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +93,10 @@ func requireServer(t testing.TB) {
 // findPrograms returns the directory of the server's programs: Debian has them in none of
 // PATH, https://wiki.debian.org/PostgreSql.
 func findPrograms() (dir string, err error) {
-	path, err := exec.LookPath("initdb")
-	if err == nil {
-		return filepath.Dir(path), nil
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
@@ -105,8 +112,23 @@ shared_buffers = 32MB
 log_min_messages = warning
 `
 
-func makeServer() (_ *Server, err error) {
-	s := &Server{}
+func makeServer(more string) (_ *Server, err error) {
+	s, err := newServer()
+	if err != nil {
+		return nil, err
+	}
+	if out, err := s.command(`exec "$0" -D data -U skep -A trust -E UTF8 --locale=C --no-sync`, "initdb").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	if err := s.configure(settings + more); err != nil {
+		return nil, err
+	}
+	return s, s.start()
+}
+
+// newServer makes the directory of a server.
+func newServer() (s *Server, err error) {
+	s = &Server{}
 	if s.programs, err = findPrograms(); err != nil {
 		return nil, err
 	}
@@ -114,17 +136,20 @@ func makeServer() (_ *Server, err error) {
 	if s.dir, err = os.MkdirTemp("", "skep-pg-"); err != nil {
 		return nil, err
 	}
-	if err := s.chooseUser(); err != nil {
-		return nil, err
+	return s, s.chooseUser()
+}
+
+// configure adds settings; of two with one name the later counts.
+func (s *Server) configure(lines string) error {
+	file, err := os.OpenFile(filepath.Join(s.dir, "data", "postgresql.auto.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
 	}
-	if out, err := s.command(`exec "$0" -D data -U skep -A trust -E UTF8 --locale=C --no-sync`, "initdb").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	_, err = file.WriteString(lines + "unix_socket_directories = '" + s.dir + "'\n")
+	if err2 := file.Close(); err == nil {
+		err = err2
 	}
-	conf := filepath.Join(s.dir, "data", "postgresql.auto.conf")
-	if err := os.WriteFile(conf, []byte(settings+"unix_socket_directories = '"+s.dir+"'\n"), 0o600); err != nil {
-		return nil, err
-	}
-	return s, s.start()
+	return err
 }
 
 // chooseUser gives the directory to the distribution's user of the server if the test is
@@ -158,9 +183,13 @@ func (s *Server) command(script, program string) *exec.Cmd {
 
 // serverScript runs the server $0 until standard input ends, at the latest with the process
 // of the test: a panic runs no Cleanup. The files go with it, unless a line says otherwise.
-// SIGQUIT ends the server and its children without a checkpoint, as a crash does.
+// A server that is stopped makes no child while it and its children are killed
+// (https://man7.org/linux/man-pages/man5/proc_pid_task.5.html); SIGQUIT ends them where the
+// system has no such list.
 const serverScript = `"$0" -D data >>log 2>&1 & pid=$!
-read -r what; kill -QUIT $pid; wait $pid
+read -r what; kill -STOP $pid
+children=$(cat /proc/$pid/task/$pid/children 2>/dev/null) && kill -KILL $pid $children || { kill -QUIT $pid; kill -CONT $pid; }
+wait $pid 2>/dev/null
 test "$what" = keep || rm -rf "$PWD"`
 
 // Start starts the server again, on its files.
@@ -192,7 +221,7 @@ func (s *Server) start() (err error) {
 	}
 }
 
-// Kill ends the server at once. Its files stay.
+// Kill ends the server and its children with SIGKILL. Its files stay.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	if _, err := io.WriteString(s.input, "keep\n"); err != nil {
@@ -205,8 +234,10 @@ func (s *Server) Kill(t testing.TB) {
 
 // stop ends a server and removes its files.
 func (s *Server) stop() error {
-	_ = s.input.Close()
-	_ = s.cmd.Wait()
+	if s.cmd != nil {
+		_ = s.input.Close()
+		_ = s.cmd.Wait()
+	}
 	return os.RemoveAll(s.dir)
 }
 

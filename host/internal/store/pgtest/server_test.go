@@ -49,3 +49,15 @@ func TestKill(t *testing.T) {
 	s.Start(t)
 	exec(t, connect(t, s.DSN()), "SELECT n FROM kept")
 }
+
+// TestPair: what a primary has acknowledged is on the standby that replaces it, and so on.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	p := pgtest.StartPair(t, true)
+	exec(t, connect(t, p.DSN()), "CREATE TABLE kept (n int)")
+	p.Primary.Kill(t)
+	p.Promote(t)
+	exec(t, connect(t, p.DSN()), "SELECT n FROM kept")
+	p.Follow(t)
+	exec(t, connect(t, p.DSN()), "INSERT INTO kept VALUES (0)")
+}

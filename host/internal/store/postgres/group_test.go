@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"net"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -230,10 +232,16 @@ func cutting(t *testing.T, dsn string) (c *Connector, cut *atomic.Bool) {
 }
 
 // TestCut: a connection that breaks between each COMMIT and its answer loses nothing and
-// doubles nothing.
+// doubles nothing. make failover cuts 1,000 times.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	const rounds = int64(200)
+	rounds := int64(200)
+	if text := os.Getenv("SKEP_CUTS"); text != "" {
+		var err error
+		if rounds, err = strconv.ParseInt(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
 	dsn := pgtest.Schema(t)
 	c, cut := cutting(t, dsn)
 	w := openWriter(t, c)
@@ -345,4 +353,15 @@ func TestRoundTrips(t *testing.T) {
 		t.Errorf("a group was sent in %d parts", sent)
 	}
 	wantNumbers(t, dsn, 100)
+}
+
+// TestReadOnly: connections that only read are made to the server that the DSN asks to be the
+// primary.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	db := sql.OpenDB(connector(t, pgtest.Schema(t)+"&target_session_attrs=read-write").ReadOnly())
+	defer db.Close()
+	if err := db.PingContext(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -112,7 +112,7 @@ func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) 
 		return nil, meaning(err)
 	}
 	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, db: below.DB(), epoch: below.HID()}
-	w.database = &serverDatabase{w: w, below: below}
+	w.database = &serverDatabase{w: w, below: below, ended: make(chan struct{})}
 	if w.conn, err = w.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, w.db.Close())
 	}
@@ -175,6 +175,38 @@ type serverDatabase struct {
 	below *postgres.Conn
 	// since is when the group in hand began, in nanoseconds since 1970, 0 without one.
 	since atomic.Int64
+	// end is why no group succeeds any more, set before ended is closed.
+	end   error
+	ended chan struct{}
+}
+
+// meaning is [meaning] that notes the end.
+func (d *serverDatabase) meaning(err error) error {
+	err = meaning(err)
+	if errors.Is(err, swarm.ErrFenced) && d.end == nil {
+		d.end = err
+		close(d.ended)
+	}
+	return err
+}
+
+// Ended is closed when no write can succeed any more, because another host has taken the server
+// over or the server has lost what it had acknowledged. It is nil for a store in a file.
+func (s *Store) Ended() <-chan struct{} {
+	if d, isServer := s.writer.database.(*serverDatabase); isServer {
+		return d.ended
+	}
+	return nil
+}
+
+// End is why the store has [Store.Ended], nil if it has not.
+func (s *Store) End() error {
+	select {
+	case <-s.Ended():
+		return s.writer.database.(*serverDatabase).end
+	default:
+		return nil
+	}
 }
 
 func (d *serverDatabase) beginGroup(ctx context.Context) error {
@@ -183,19 +215,19 @@ func (d *serverDatabase) beginGroup(ctx context.Context) error {
 	if err != nil {
 		d.since.Store(0)
 	}
-	return meaning(err)
+	return d.meaning(err)
 }
 
 func (d *serverDatabase) commitGroup(ctx context.Context) error {
 	err := d.below.CommitGroup(ctx)
 	d.since.Store(0)
-	return meaning(err)
+	return d.meaning(err)
 }
 
 func (d *serverDatabase) rollbackGroup(ctx context.Context, cause error) error {
 	err := d.below.RollbackGroup(ctx, cause)
 	d.since.Store(0)
-	return meaning(err)
+	return d.meaning(err)
 }
 
 // inUseError is [ErrInUse] of a server.
@@ -204,13 +236,19 @@ type inUseError struct{ error }
 // Is makes it ErrInUse.
 func (inUseError) Is(target error) bool { return target == ErrInUse }
 
+// fencedError is [swarm.ErrFenced] of a server.
+type fencedError struct{ error }
+
+// Is makes it ErrFenced.
+func (fencedError) Is(target error) bool { return target == swarm.ErrFenced }
+
 // meaning gives an error of a connection the meaning that the port has for it.
 func meaning(err error) error {
 	switch {
 	case errors.Is(err, postgres.ErrInUse):
 		return inUseError{err}
 	case errors.Is(err, postgres.ErrFenced), errors.Is(err, postgres.ErrLost):
-		return fmt.Errorf("%w: %w", swarm.ErrFenced, err)
+		return fencedError{err}
 	case errors.Is(err, postgres.ErrRepeat):
 		return fmt.Errorf("%w: %w", errRepeat, err)
 	}

@@ -103,10 +103,21 @@ func TestServerLoss(t *testing.T) {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
+	if err := s.End(); err != nil {
+		t.Error(err)
+	}
 	exec(t, db, "UPDATE hosts SET seq = seq - 2")
 	err = s.Commit(t.Context(), testStep("t", 6))
 	if !errors.Is(err, swarm.ErrFenced) || !strings.Contains(err.Error(), "2 are gone") {
 		t.Errorf("Commit() = %v", err)
+	}
+	select {
+	case <-s.Ended():
+	default:
+		t.Error("the store has not ended")
+	}
+	if err := s.End(); err == nil || !strings.Contains(err.Error(), "2 are gone") {
+		t.Errorf("End() = %v", err)
 	}
 }
 
