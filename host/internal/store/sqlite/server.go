@@ -18,6 +18,10 @@ import (
 // serverReaders is how many connections to a server read at once.
 const serverReaders = 8
 
+// readerPatience is how long a host's reads wait for a server that is away: as long as it may take
+// until its standby is promoted.
+const readerPatience = 30 * time.Second
+
 // Server is a schema of a PostgreSQL server.
 type Server struct {
 	DSN string
@@ -96,7 +100,9 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 }
 
 func openServerReaders(ctx context.Context, c *postgres.Connector) (*readers, error) {
-	db := sql.OpenDB(c.ReadOnly())
+	from := c.ReadOnly()
+	from.Patience = readerPatience
+	db := sql.OpenDB(from)
 	db.SetMaxOpenConns(serverReaders)
 	db.SetMaxIdleConns(serverReaders)
 	r := &readers{db: db}
