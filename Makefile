@@ -235,8 +235,8 @@ test-postgres: guests
 	SKEP_TEST_STORE=postgres $(TEST) $(NOREADER) $(TESTFLAGS) $(or $(PACKAGES),./host/internal/hosttest/... ./host/client ./host/mailtest/...)
 
 # The primary of a host's PostgreSQL server is killed under load and its standby promoted,
-# FAILOVERS times, and 1,000 connections break between a COMMIT and its answer; the short
-# forms are part of `make test`.
+# FAILOVERS times, and 1,000 connections break between a COMMIT and its answer, of which
+# `make test` has 200.
 failover: guests
 	SKEP_FAILOVERS=$(or $(FAILOVERS),10) $(GO) test -count=1 -timeout 60m -run '^(TestFailover|TestLaggingStandby)$$' -v ./host/internal/hosttest/crash
 	SKEP_CUTS=1000 $(GO) test -count=1 -timeout 60m -run '^TestCut$$' -v ./host/internal/store/postgres

@@ -20,12 +20,12 @@ import (
 	"skep/host/internal/store/pgtest"
 )
 
-// failoverRounds is how often a test loses the primary: make failover loses it ten times.
+// failoverRounds is how often a test loses the primary.
 func failoverRounds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("SKEP_FAILOVERS")
 	if text == "" {
-		return 1
+		t.Skip("make failover kills the primary under load")
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

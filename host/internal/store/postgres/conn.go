@@ -68,13 +68,13 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		if err == nil {
 			return conn, nil
 		}
-		if !IsAway(err) || time.Now().After(end) || ctx.Err() != nil {
+		if !IsAway(err) || time.Now().After(end) {
 			return nil, err
 		}
 		select {
 		case <-time.After(connectPause):
 		case <-ctx.Done():
-			return nil, err
+			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
