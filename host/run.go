@@ -44,11 +44,11 @@ func (h *Host) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	err := h.explainFence(g.Wait())
+	err := g.Wait()
 	if end := h.store.End(); end != nil && errors.Is(err, swarm.ErrFenced) {
 		err = end // it has the reason
 	}
-	return errors.Join(err, h.Close())
+	return errors.Join(h.explainFence(err), h.Close())
 }
 
 // watchStore ends the host when its store takes no write any more, also while no turn runs that
