@@ -15,7 +15,7 @@ func CheckCredential(ctx context.Context, gateway string, p Partner, address str
 	}
 	resp, err := p.Client.Do(req)
 	if err != nil {
-		return nil // what is wrong with the network the next request tells
+		return nil // the next request meets what is wrong with the network
 	}
 	_ = resp.Body.Close()
 	return CredentialRefused(gateway, p, resp.StatusCode)

@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"encoding/json"
+	"slices"
 )
 
 // ModelUse is what turns have used of models.
@@ -55,6 +56,23 @@ func (u *ModelUse) add(e Event) {
 	for _, name := range extra.Cost.Models {
 		u.Models = addModel(u.Models, name)
 	}
+}
+
+// maxModels bounds the models that a turn or an answer names.
+const maxModels = 8
+
+// UseModel notes a model that the turn calls.
+func (t *Turn) UseModel(name string) {
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	t.run.models = addModel(t.run.models, name)
+}
+
+func addModel(list []string, name string) []string {
+	if name == "" || len(list) >= maxModels || slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
 }
 
 // isMetered reports whether turns of the task have called models.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"skep/abi"
@@ -98,23 +97,6 @@ func (t *Turn) SettleSpend(day int64, change Spend) {
 	if today := t.rt.todaySpend(tenant); today.day == day {
 		today.Spend = today.Add(change).floored()
 	}
-}
-
-// maxModels bounds the models that a turn or an answer names.
-const maxModels = 8
-
-// UseModel notes a model that the turn calls.
-func (t *Turn) UseModel(name string) {
-	t.task.mu.Lock()
-	defer t.task.mu.Unlock()
-	t.run.models = addModel(t.run.models, name)
-}
-
-func addModel(list []string, name string) []string {
-	if name == "" || len(list) >= maxModels || slices.Contains(list, name) {
-		return list
-	}
-	return append(list, name)
 }
 
 // Spent is the cost of all attempts at the turn, reservations included.

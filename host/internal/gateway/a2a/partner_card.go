@@ -202,8 +202,7 @@ func (t *statusRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// checkCredential asks for a task that there is none of: cards are for everybody, and only a caller
-// with a credential may ask for tasks.
+// checkCredential asks for a task that does not exist: a card is public, a task needs a credential.
 func (g *Gateway) checkCredential(ctx context.Context, p gateway.Partner) error {
 	own := *p.Client
 	seen := &statusRecorder{base: cmp.Or(own.Transport, http.DefaultTransport)}
