@@ -5,8 +5,6 @@ package cluster_test
 import (
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -17,15 +15,12 @@ func TestStopped(t *testing.T) {
 	t.Parallel()
 	hosts := hostsOf(t, 2)
 	clients := clientsOf(hosts)
-	var done atomic.Int64
-	var all sync.WaitGroup
-	all.Go(func() { load(t, clients[1:], "s", 32, &done) })
-	waitFor(t, func() bool { return done.Load() >= 8 })
+	loaded := startLoad(t, clients[1:], "s", 32, 8)
 	hosts[0].Signal(syscall.SIGSTOP)
-	all.Wait()
+	loaded()
 	hosts[0].Signal(syscall.SIGCONT)
-	if err := hosts[0].Wait(); err == nil || !strings.Contains(hosts[0].Log(), "[cluster] ttl") {
-		t.Errorf("a host that stood still has ended with %v", err)
+	if code, log := hosts[0].End(); code <= 0 || !strings.Contains(log, "[cluster] ttl") {
+		t.Errorf("a host that stood still has ended with code %d", code)
 	}
 	for i := range 32 {
 		checkTask(t, clients[1], fmt.Sprint("s", i))

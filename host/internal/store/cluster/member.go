@@ -51,7 +51,8 @@ type other struct {
 	address string
 }
 
-// Join makes a host a member, without any slots yet. The caller runs it, or leaves.
+// Join readies a host to be a member. The others count with it from its first sign of life, so it
+// may take its time until it runs. The caller runs it, or closes it.
 func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	opts.setDefaults()
 	m := &Member{
@@ -66,14 +67,11 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
 		return nil, err
 	}
-	if err := m.checkSlots(ctx); err != nil {
-		return nil, err
-	}
-	if err := m.moves.exec(ctx, "INSERT INTO beats VALUES ($1, 0, $2)", opts.HID, opts.Address); err != nil {
-		return nil, err
-	}
-	return m, m.Beat(ctx)
+	return m, m.checkSlots(ctx)
 }
+
+// giveSign gives a sign of life. The first one makes the host count.
+const giveSign = "INSERT INTO beats VALUES ($1, 1, $2) ON CONFLICT (hid) DO UPDATE SET n = beats.n + 1"
 
 // checkSlots refuses a server whose tasks are cut in another way.
 func (m *Member) checkSlots(ctx context.Context) error {
@@ -90,7 +88,7 @@ func (m *Member) checkSlots(ctx context.Context) error {
 // Beat tells the others that the host is alive, and reads who is. Run does it regularly.
 func (m *Member) Beat(ctx context.Context) error {
 	began := m.opts.Now()
-	if err := m.beats.exec(ctx, "UPDATE beats SET n = n + 1 WHERE hid = $1", m.opts.HID); err != nil {
+	if err := m.beats.exec(ctx, giveSign, m.opts.HID, m.opts.Address); err != nil {
 		m.unread()
 		return fmt.Errorf("beat: %w", err)
 	}

@@ -106,6 +106,26 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestStart: a host that takes longer than its TTL from its joining to its first sign of life gets no
+// part of the work until then, and is not fenced.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	dsn := counter(t)
+	a, b := joinHost(t, dsn), joinHost(t, dsn)
+	for range 2 * int(testTTL/testBeat) {
+		a.step(t)
+		wantShares(t, a)
+	}
+	if b.Alive() {
+		t.Error("a host without a sign of life says that it is alive")
+	}
+	settle(t, a, b)
+	wantShares(t, a, b)
+	if err := b.write(t, 1); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSignOfLife: a host that beats in the last moment is not fenced.
 func TestSignOfLife(t *testing.T) {
 	t.Parallel()
