@@ -29,10 +29,16 @@ const optionHMACAlone = "hmac_alone"
 // errNoCredential refuses a caller that shows nothing.
 var errNoCredential = message.Faultf(message.AuthenticationFailed, message.ReasonCredential, "show a bearer token, an API key, a client certificate or a signature")
 
+// errTwoCredentials refuses a request whose header fields may be of two callers.
+var errTwoCredentials = message.Faultf(message.AuthenticationFailed, message.ReasonCredential, "X-API-Key has another credential than Authorization")
+
 // identifyRequest finds the caller by what the request shows besides its body. shown is
 // false where that is nothing.
 func (g *Gateway) identifyRequest(r *http.Request) (c gateway.Caller, shown bool, err error) {
-	if key := r.Header.Get(apiKeyHeader); key != "" && r.Header.Get(authorizationHeader) == "" {
+	if key := r.Header.Get(apiKeyHeader); key != "" {
+		if other := r.Header.Get(authorizationHeader); other != "" && other != bearerPrefix+key {
+			return c, true, errTwoCredentials
+		}
 		r.Header.Set(authorizationHeader, bearerPrefix+key)
 	}
 	if r.Header.Get(authorizationHeader) == "" && (r.TLS == nil || len(r.TLS.PeerCertificates) == 0) {

@@ -169,6 +169,32 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
+// TestTypesOfPayload: a member of another type is named as the document has it.
+func TestTypesOfPayload(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for member, m := range map[string]amptest.Message{
+		"message.payload.delegation.subtask.completion_callback: is a number": amptest.New("request", "agent-1", "echo", amptest.Object{
+			"delegation": amptest.Object{"parent_task_id": "p", "subtask": amptest.Object{"capability": "mail.message", "completion_callback": 5}},
+		}),
+		"message.payload.if_version: is a number 1e40": amptest.New("request", "agent-1", "context", amptest.Object{
+			"operation": "update", "context_id": "acme:1", "if_version": json.Number("1e40"),
+		}),
+		"message.payload.query: is a string": amptest.New("request", "agent-1", "registry", amptest.Object{
+			"query": "agents",
+		}),
+	} {
+		r, err := s.Send(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFault(t, r, http.StatusBadRequest, "INVALID_SCHEMA", "MALFORMED")
+		if !strings.Contains(r.Text, `"`+member) {
+			t.Errorf("want %q in %s", member, r.Text)
+		}
+	}
+}
+
 // TestCredentials (M-070, M-071, M-073, M-074, M-075, D-M15, V-M13): a caller is proven by a
 // bearer token, an API key or a credential in the message, and where a key is shared by a
 // signature; nothing else counts, and two credentials must be the same.
@@ -205,6 +231,8 @@ func TestCredentials(t *testing.T) {
 		"an unknown API key":          {"", "none", amptest.Mail("agent-1", "echo", "hello"), "CREDENTIAL"},
 		"an unknown one within":       {"", "", within("none", "token"), "CREDENTIAL"},
 		"another within":              {token, "", within("signs-token", "token"), "CREDENTIAL"},
+		"a token and another API key": {token, "signs-token", amptest.Mail("agent-1", "echo", "hello"), "CREDENTIAL"},
+		"a token and itself as key":   {token, token, amptest.Mail("agent-1", "echo", "hello"), ""},
 		"a user":                      {"user-token", "", amptest.Mail("agent-1", "echo", "hello"), "FORBIDDEN"},
 		"no signature":                {"signs-token", "", amptest.Mail("signer-1", "echo", "hello"), "SIGNATURE"},
 		"another key":                 {"signs-token", "", signed("signer-1", now, []byte("another-key-of-16-bytes")), "SIGNATURE"},

@@ -124,7 +124,7 @@ type listed struct {
 func (g *Gateway) discover(ctx context.Context, c gateway.Caller, raw json.RawMessage) (responsePayload, error) {
 	var q query
 	if len(raw) > 0 {
-		if err := readPayload(raw, &q); err != nil {
+		if err := readMember("message.payload.query", raw, &q); err != nil {
 			return responsePayload{}, err
 		}
 	}

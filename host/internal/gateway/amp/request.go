@@ -40,8 +40,13 @@ type subtask struct {
 }
 
 func readPayload(raw json.RawMessage, into any) error {
+	return readMember("message.payload", raw, into)
+}
+
+// readMember reads a member of a message, which name leads to.
+func readMember(name string, raw json.RawMessage, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
-		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "message.payload cannot be read: %v", err)
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "%s%s", name, message.TypeFault(err))
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (r Reader) Read(text []byte) (in Received, err error) {
 	in.object = outer.Message
 	if err := json.Unmarshal(outer.Message, &in.Message); err != nil {
 		in.Message = Message{ID: glimpseID(outer.Message)}
-		return in, Faultf(InvalidSchema, ReasonMalformed, "message%s", typeFault(err))
+		return in, Faultf(InvalidSchema, ReasonMalformed, "message%s", TypeFault(err))
 	}
 	if f := r.check(&in); f != nil {
 		return in, f
@@ -103,12 +103,17 @@ func glimpseID(object []byte) string {
 	return found.ID
 }
 
-// typeFault names the member of another type.
-func typeFault(err error) string {
-	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return fmt.Sprintf(".%s: is a %s", wrong.Field, wrong.Value)
+// TypeFault names the member of another type, after the name of what was read.
+func TypeFault(err error) string {
+	wrong := new(json.UnmarshalTypeError)
+	switch {
+	case !errors.As(err, &wrong):
+		return ": cannot be read"
+	case wrong.Field == "":
+		return fmt.Sprintf(": is a %.100s", wrong.Value)
+	default:
+		return fmt.Sprintf(".%s: is a %.100s", wrong.Field, wrong.Value)
 	}
-	return ": cannot be read"
 }
 
 // check refuses values that no answer could return, and in strict what is left out.
