@@ -16,6 +16,8 @@ func TestAMPKeys(t *testing.T) {
 		table + `hmac_key = "a-key-that-is-long-enough"`:                         "",
 		table + "hmac_key = \"a-key-that-is-long-enough\"\nhmac_alone = true":    "",
 		table + `hmac_key = "short"`:                                             "gateways.amp.partners.lab.hmac_key must have at least 16 bytes",
+		table + `hmac_key = ""`:                                                  "gateways.amp.partners.lab.hmac_key is empty",
+		table + `hmac_key = "env::EMPTY"`:                                        "gateways.amp.partners.lab.hmac_key is empty",
 		table + `hmac_alone = true`:                                              "gateways.amp.partners.lab.hmac_alone needs hmac_key in the same table",
 		strings.ReplaceAll(table, "amp", "acp") + `hmac_key = "a-key-of-acp-16"`: "hmac_key binds messages to a shared key; it is for amp alone; remove the line",
 	} {

@@ -60,7 +60,7 @@ func (p *Partner) common() []Setting {
 		field(&p.Tenant, "tenant", "string", (*table).partnerTenant, "Whose agents it reaches, and who pays for it.").withDefaultText(mail.DefaultTenant).by(Fixed),
 		secretText(&p.AuthToken, "auth_token", "Bearer token that it is shown."),
 		secretText(&p.APIKey, "api_key", "Key that it is shown, in the header `X-API-Key`."),
-		secretText(&p.HMACKey, "hmac_key", "Shared key with which messages are signed both ways; one without a signature is refused."),
+		field(&p.HMACKey, "hmac_key", "string", (*table).sharedKey, "Shared key with which messages are signed both ways; one without a signature is refused."),
 		field(&p.CA, "ca", "path", (*table).usedFile, "Authorities of its certificate where it is called with TLS, in PEM; without it, the system's."),
 		field(&p.Certificate, "certificate", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
 		field(&p.Key, "key", "path", (*table).usedFile, "The private key of `certificate`, in PEM."),
@@ -96,6 +96,15 @@ func (t *table) rights(key string) []string {
 		return []string{rights[0]}
 	}
 	return t.among(key, "right", rights)
+}
+
+// sharedKey reads a secret that proves messages. An empty one would let them in unproven.
+func (t *table) sharedKey(key string) Secret {
+	if v, ok := t.value(key); ok && v.text == "" {
+		t.d.atValue(v.location, v.path+" is empty, and no message would have to be signed; give the key, or remove the line")
+		return ""
+	}
+	return t.secret(key)
 }
 
 // partnerTenant reads a tenant; [gatewayReader.partner] checks it.

@@ -359,6 +359,14 @@ func TestDiscover(t *testing.T) {
 			t.Errorf("%s: %+v, %v", code, got, err)
 		}
 	}
+	o.replies(401, func(m amptest.Message) amptest.Message {
+		refusal := amptest.Error("AUTHENTICATION_FAILED", "no")
+		refusal["error"].(amptest.Object)["details"] = amptest.Object{"reason": "CREDENTIAL"}
+		return m.Reply("error", refusal)
+	})
+	if _, err := o.g.Discover(t.Context(), o.p); err == nil || !strings.Contains(err.Error(), "look at auth_token in [gateways.amp.partners."+o.p.Name+"]") {
+		t.Errorf("a credential that the partner refuses: %v", err)
+	}
 	o.p.URL = ""
 	if _, err := o.g.Discover(t.Context(), o.p); err == nil {
 		t.Error("a partner without url has agents")

@@ -332,8 +332,15 @@ func (g *Gateway) askRegistry(ctx context.Context, p gateway.Partner) ([]gateway
 	if err != nil || in == nil {
 		return nil, err
 	}
-	return foreignAgents(*in)
+	list, err := foreignAgents(*in)
+	if errors.Is(err, errCredentialRefused) {
+		err = fmt.Errorf("%w: look at auth_token in [gateways.amp.partners.%s]", err, p.Name)
+	}
+	return list, err
 }
+
+// errCredentialRefused is wrapped by the error of a partner that refuses the credential of ours.
+var errCredentialRefused = errors.New(string(message.AuthenticationFailed))
 
 // askMesh sends a request to the partner's mesh, and returns the message in the reply; nil for none.
 func (g *Gateway) askMesh(ctx context.Context, p gateway.Partner, m message.Message, trace swarm.Trace) (*message.Received, error) {
@@ -363,7 +370,7 @@ func foreignAgents(in message.Received) ([]gateway.ForeignAgent, error) {
 		return nil, fmt.Errorf("its list of agents cannot be read: %w", err)
 	}
 	if in.Type == message.Error && p.Error.Code != message.AgentNotFound && p.Error.Code != message.CapabilityNotFound {
-		return nil, fmt.Errorf("[%s] %s", codeOf(string(p.Error.Code)), p.Error.Message)
+		return nil, registryRefusal(p.Error)
 	}
 	list := []gateway.ForeignAgent{}
 	for _, a := range p.Result.Agents {
@@ -374,4 +381,12 @@ func foreignAgents(in message.Received) ([]gateway.ForeignAgent, error) {
 		list = append(list, gateway.ForeignAgent{Name: name, Version: a.Agent.Version, Capabilities: capabilitiesOfForeign(a.Capabilities)})
 	}
 	return list, nil
+}
+
+// registryRefusal is the error of a registry that refuses to list its agents.
+func registryRefusal(e message.ErrorBody) error {
+	if e.Code == message.AuthenticationFailed && e.Details["reason"] == message.ReasonCredential {
+		return fmt.Errorf("[%w] %s", errCredentialRefused, e.Message)
+	}
+	return fmt.Errorf("[%s] %s", codeOf(string(e.Code)), e.Message)
 }
