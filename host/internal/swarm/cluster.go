@@ -113,9 +113,6 @@ func (r *Runtime) newTaskID(key InstanceKey) (string, error) {
 	return id, nil
 }
 
-// HasTask reports whether this host works on a task.
-func (r *Runtime) HasTask(key TaskKey) bool { return r.share.hasTask(key) }
-
 // Gained takes up the tasks of slots that have become this host's. It returns when they are
 // recovered.
 func (r *Runtime) Gained(ctx context.Context, slots []slot.Slot) error {

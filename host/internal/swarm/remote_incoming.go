@@ -8,6 +8,24 @@ import (
 	"skep/spec/mail"
 )
 
+// checkIncoming returns the message as it stands here and its recipients, or why the task refuses it.
+// The caller holds t.commit.
+func (t *activeTask) checkIncoming(in Incoming) (message mail.Message, names, unknown []string, err error) {
+	if err := in.checkTask(t); err != nil {
+		return message, nil, nil, err
+	}
+	if names, unknown, err = in.localRecipients(t); err != nil {
+		return message, nil, nil, err
+	}
+	if message, err = in.newLocalMessage(t.def.Name); err != nil {
+		return message, nil, nil, err
+	}
+	if err := t.checkStashLimits(in, names); err != nil {
+		return message, nil, nil, err
+	}
+	return message, names, unknown, t.checkRequests(in, names)
+}
+
 // localRecipients are the local agents that a wrapper names. Messages that the runtime
 // itself handles need none. Of several recipients of a gateway's message the unknown ones
 // are returned apart.

@@ -318,21 +318,8 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 		return IncomingReceipt{}, err
 	}
 	r.refreshDefinition(t)
-	if err := in.checkTask(t); err != nil {
-		return IncomingReceipt{}, err
-	}
-	names, unknown, err := in.localRecipients(t)
+	message, names, unknown, err := t.checkIncoming(in)
 	if err != nil {
-		return IncomingReceipt{}, err
-	}
-	message, err := in.newLocalMessage(t.def.Name)
-	if err != nil {
-		return IncomingReceipt{}, err
-	}
-	if err := t.checkStashLimits(in, names); err != nil {
-		return IncomingReceipt{}, err
-	}
-	if err := t.checkRequests(in, names); err != nil {
 		return IncomingReceipt{}, err
 	}
 	part, err := r.reserveQuota(ctx, t, Post{To: names, Blobs: in.Blobs})

@@ -15,11 +15,11 @@ const Tasks = 1024
 
 // Slots of what exactly one host does, whatever tasks there are.
 const (
-	// Registry is the health checks of the peers.
+	// Registry is for the health checks of the peers. It decides nothing: each host makes its own.
 	Registry Slot = Tasks + iota
 	// Reap is removing what is not needed any more.
 	Reap
-	// Suspect is running turns in which a host has died before.
+	// Suspect is for turns in which a host has died. It decides nothing: each host runs its own.
 	Suspect
 	// Count is how many slots there are.
 	Count
