@@ -88,7 +88,7 @@ func collidingMembers() string {
 }
 
 // hostileIDs: an id is a name and nothing else, whatever it looks like. What has it is refused, or
-// is a message of its own that can be found; it is nobody else's, leads to no file and begins no
+// is a message of its own that can be found; it is no other caller's, leads to no file and begins no
 // line of a log.
 func (s *suite) hostileIDs(t *testing.T) {
 	own := s.attacked(t, "")

@@ -14,8 +14,8 @@ import (
 const maxListed = 100
 
 // Discover implements [gateway.Gateway]: the agents of a partner's ids that its hubs list. Their
-// own manifests describe them, since a list is not to be trusted by itself (U-102). The lists are for
-// everybody, so a stream is asked for, too, which only a caller with a credential may read.
+// own manifests describe them, since a list is not to be trusted by itself (U-102). A list is
+// public: a stream, which needs a credential, is requested besides.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
 	if p.Client == nil {
 		return nil, nil // it is not called

@@ -43,7 +43,7 @@ text = "Ten each."
 usage = { input_tokens = 100, output_tokens = 50 }
 `
 
-// TestAMPAnswerHasUsage (M-025): an answer tells which model has been used for it, and how many tokens
+// TestAMPAnswerHasUsage (M-025): an answer has the models that were used for it, and how many tokens
 // its turns have consumed, without those of other questions of the conversation. A repeat of the
 // question gets the same.
 func TestAMPAnswerHasUsage(t *testing.T) {

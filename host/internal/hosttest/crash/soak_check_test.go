@@ -8,8 +8,8 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// checkLogs wants the audit log and the log of messages of both hosts as they were written, and
-// no panic nor error in what they have told their operator.
+// checkLogs verifies the audit log and the log of messages of both hosts, and fails for a panic or
+// an error in their output.
 func (s *soak) checkLogs() {
 	for name, p := range s.hosts() {
 		file := filepath.Join(p.Dir, "swarm.toml")
@@ -28,8 +28,8 @@ func (s *soak) checkLogs() {
 	}
 }
 
-// checkMail wants each question that was answered once at each agent on its way, and no other one
-// more than once.
+// checkMail counts the questions at the agents: one that was answered came once to each agent on its
+// way, any other one at most once.
 func (s *soak) checkMail() {
 	got := map[string]int{}
 	for name, p := range s.hosts() {
@@ -58,7 +58,8 @@ func (s *soak) checkMail() {
 	}
 }
 
-// checkBroker wants as many messages set aside at the broker as were no message.
+// checkBroker compares the messages that were set aside at the broker with what was sent and is no
+// message.
 func (s *soak) checkBroker() {
 	if s.broker == nil {
 		return

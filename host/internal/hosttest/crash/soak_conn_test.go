@@ -102,7 +102,7 @@ func readIACP(c *iacptest.Conn, id string) (string, error) {
 	}
 }
 
-// spoilIACP sends a frame that is no message, and wants an error or the end of the connection.
+// spoilIACP sends a frame that is no message. It is refused by an error or the end of the connection.
 func (s *soak) spoilIACP() error {
 	c, err := s.dialIACP(soakLimit)
 	if err != nil {

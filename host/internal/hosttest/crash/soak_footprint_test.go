@@ -95,7 +95,7 @@ func number(line *regexp.Regexp, text []byte) (int64, error) {
 	return strconv.ParseInt(string(found[1]), 10, 64)
 }
 
-// footprints are those of both hosts, by name.
+// footprints measures both hosts. The result is by name.
 func (s *soak) footprints(when string) map[string]footprint {
 	s.t.Helper()
 	list := map[string]footprint{}
@@ -110,7 +110,7 @@ func (s *soak) footprints(when string) map[string]footprint {
 	return list
 }
 
-// checkFootprints wants what both hosts hold back near what they held before, once nobody asks.
+// checkFootprints compares both hosts at rest with what they held before.
 func (s *soak) checkFootprints(before map[string]footprint, questions int64) {
 	for name, p := range s.hosts() {
 		was := before[name]

@@ -58,8 +58,9 @@ type soak struct {
 // TestSoakGateways: guests ask over all gateways, come and go, cut their connections, send what is no
 // message, and stop reading, while the files are reloaded. In the first half the hosts and the broker
 // are killed, too; in the second half no host is, and after its last three quarters the hosts hold no
-// more memory, goroutines and files than before these, within the bounds of [soak.checkFootprints]. Each question has one answer, its agent got it once, and the logs are as
-// they were written. SKEP_SOAK_GATEWAYS is how long that goes, 20 s if it is not set.
+// more memory, goroutines and files than before these, within the bounds of [soak.checkFootprints].
+// Each question has one answer, its agent got it once, and the logs are as they were written.
+// SKEP_SOAK_GATEWAYS is how long that goes, 20 s if it is not set.
 func TestSoakGateways(t *testing.T) {
 	t.Parallel()
 	length, err := time.ParseDuration(os.Getenv("SKEP_SOAK_GATEWAYS"))

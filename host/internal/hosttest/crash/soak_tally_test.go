@@ -17,7 +17,7 @@ type soakTally struct {
 }
 
 // soakRow is what one caller has asked: calledOff is what a cut has called off, refused what was no
-// message, and unread what nobody waited for.
+// message, and unread the questions whose answers were not read.
 type soakRow struct {
 	asked, answered, calledOff, repeated, refused, unread int
 	// last is the last reason for which a question was repeated.

@@ -44,8 +44,8 @@ func (at Server) connector() (*postgres.Connector, error) {
 }
 
 // OpenServer opens the store on a server, and makes its tables the first time. Another host
-// that has it open makes it fail, unless both share it. With a keyring in opts, which must have a KEK, its keys lie
-// in a table. The caller closes the store.
+// that has it open makes it fail, unless both share it. With a keyring in opts, which must have
+// a KEK, its keys lie in a table. The caller closes the store.
 func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

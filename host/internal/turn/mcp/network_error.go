@@ -24,7 +24,7 @@ type networkError struct {
 // Error implements error.
 func (e *networkError) Error() string { return e.cause.Error() }
 
-// Unwrap returns what package egress or the HTTP client says.
+// Unwrap returns the error of package egress or of the HTTP client.
 func (e *networkError) Unwrap() error { return e.cause }
 
 // newNetworkError returns the error of a round trip as a networkError if it is one. Package egress
