@@ -36,6 +36,9 @@ type pendingRequest struct {
 	id        jsonrpc.ID
 	result    json.RawMessage
 	size      int // of the answer, kept or not
+	// sent is set if the server may have the request: it did not answer that it does not have the
+	// session.
+	sent bool
 }
 
 type pendingKey struct{}
@@ -91,10 +94,10 @@ func (w *filteredConn) forgetRequest(a *pendingRequest) {
 
 // Write implements [sdk.Connection].
 func (w *filteredConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	var a *pendingRequest
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
 		w.mu.Lock()
-		a, ok := ctx.Value(pendingKey{}).(*pendingRequest)
-		if ok {
+		if a, ok = ctx.Value(pendingKey{}).(*pendingRequest); ok {
 			a.id = r.ID
 		}
 		w.pending[r.ID] = a
@@ -104,6 +107,9 @@ func (w *filteredConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		w.mu.Unlock()
 	}
 	err := w.inner.Write(ctx, m)
+	if a != nil {
+		a.sent = !errors.Is(err, sdk.ErrSessionMissing)
+	}
 	if w.program != nil && errors.Is(err, io.EOF) {
 		w.fail(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"skep/host/internal/turn/mcp"
@@ -143,5 +144,40 @@ func TestRepeats(t *testing.T) {
 				t.Errorf("calls %s, want %d", all, c.calls)
 			}
 		})
+	}
+}
+
+// A call that waits for its answer while the server says to another call that it does not know the
+// session may have been carried out: it is not made again.
+func TestSessionLostBesideCall(t *testing.T) {
+	t.Parallel()
+	var slow, quick atomic.Int32
+	taken := make(chan struct{})
+	f := &flaky{}
+	w := reach(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch {
+		case bytes.Contains(body, []byte(`"slow"`)) && slow.Add(1) == 1:
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			close(taken)
+			<-r.Context().Done()
+		case bytes.Contains(body, []byte(`"quick"`)) && quick.Add(1) == 1:
+			http.Error(w, "no such session", http.StatusNotFound)
+		default:
+			f.ServeHTTP(w, r)
+		}
+	}))
+	call := mcp.Call{Tenant: "default", Tool: "echo", Pin: echoPin(t), RepeatableByID: true, Wait: true}
+	answer := make(chan string)
+	go func() { answer <- w.callAs(t.Context(), call, "slow") }()
+	<-taken
+	if got := w.callAs(t.Context(), call, "quick"); got != `"ok"` || quick.Load() != 2 {
+		t.Errorf("the call that the server has not taken: %s after %d attempts", got, quick.Load())
+	}
+	if got := <-answer; !strings.Contains(got, "the call may have been carried out") || slow.Load() != 1 {
+		t.Errorf("the call that it has taken: %s after %d attempts\n%s", got, slow.Load(), w.log)
 	}
 }

@@ -314,7 +314,7 @@ func (ses *session) call(ctx context.Context, c Call) (json.RawMessage, *callFai
 		ses.unanswered = true
 		ses.mu.Unlock()
 		return nil, &callFailure{fault: s.contextError(ctx, c.Tool), broken: ses.conn.broken()}
-	case errors.Is(err, sdk.ErrSessionMissing):
+	case errors.Is(err, sdk.ErrSessionMissing) && !a.sent: // the answer to another call breaks the session, too
 		ses.conn.fail(err)
 		return nil, &callFailure{fault: s.toolFault(abi.CodeUnavailable, "session", c.Tool, "the server does not know the session any more"), lost: true, unsent: true, broken: true}
 	case refused != nil:
