@@ -12,12 +12,21 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// acceptedStore lists the tenants whose posts it accepts, and holds up those that wait names.
+// acceptedStore lists the tenants whose posts it accepts, and holds up those that wait names. It
+// fails commits of the default tenant until a time.
 type acceptedStore struct {
 	swarm.Store
 	mu      sync.Mutex
 	tenants []string
 	wait    map[string]chan struct{}
+	broken  time.Time
+}
+
+func (s *acceptedStore) Commit(ctx context.Context, m swarm.Mutation) error {
+	if m.Task.Key.Tenant == swarm.DefaultTenant && time.Now().Before(s.broken) {
+		return errOutage
+	}
+	return s.Store.Commit(ctx, m)
 }
 
 func (s *acceptedStore) Accept(ctx context.Context, m swarm.Mutation, sub swarm.Submission) (swarm.Submission, error) {
@@ -98,5 +107,20 @@ func TestWriteHoldsNoToken(t *testing.T) {
 		}
 		close(held)
 		posts.Wait()
+	})
+}
+
+// A turn whose commit fails before it is encoded, and is tried again, keeps no other from computing.
+func TestFailedCommitHoldsNoToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &acceptedStore{broken: time.Now().Add(time.Hour)}
+		h := newSharedHive(t, s)
+		first := h.mustPost("fails")
+		synctest.Wait()
+		if a := h.answer(h.mustPost("one", ofCalm)); a.Body != "boss got [q] one" || !time.Now().Before(s.broken) {
+			t.Errorf("beside a commit that fails: %q", a.Body)
+		}
+		time.Sleep(time.Until(s.broken))
+		h.answer(first)
 	})
 }

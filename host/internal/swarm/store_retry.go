@@ -72,6 +72,7 @@ func (r *Runtime) commitWithRetry(m Mutation) error {
 		if hasOutcome(ctx, err) {
 			return err
 		}
+		m.MarkEncoded() // it may have failed before
 		if stored, unread := r.isStored(m); stored && unread == nil {
 			return nil
 		}
@@ -87,6 +88,7 @@ func (r *Runtime) acceptMutation(ctx context.Context, m Mutation, sub Submission
 	if hasOutcome(ctx, err) {
 		return first, err
 	}
+	m.MarkEncoded() // it may have failed before
 	var stored bool
 	unread := r.retryStore(r.lifetime, func() (err error) {
 		stored, err = r.isStored(m)
