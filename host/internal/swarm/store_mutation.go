@@ -38,7 +38,7 @@ type Mutation struct {
 }
 
 // MarkEncoded is called by the store, on the caller's goroutine, when the mutation is encoded
-// and only waits to be written.
+// and only waits to be written, and before it waits for anything else. It may be called again.
 func (m Mutation) MarkEncoded() {
 	if m.Encoded != nil {
 		m.Encoded()

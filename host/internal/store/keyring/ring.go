@@ -121,6 +121,13 @@ func (r *Ring) Aside() (n int, file string) {
 	return 0, ""
 }
 
+// HasKey reports whether a tenant has a key to seal with, so that [Ring.Sealer] makes none.
+func (r *Ring) HasKey(tenant string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.current[tenant] != nil
+}
+
 // State returns what a key can do.
 func (r *Ring) State(id ID) State {
 	r.mu.RLock()

@@ -39,17 +39,17 @@ func (b *blobStmts) texts() map[**sql.Stmt]string {
 }
 
 // encodeBlobs seals what a step puts.
-func (s *Store) encodeBlobs(ctx context.Context, e *encodedMutation, put []swarm.Blob) error {
-	if len(put) == 0 {
+func (s *Store) encodeBlobs(ctx context.Context, e *encodedMutation, st swarm.Mutation) error {
+	if len(st.Blobs) == 0 {
 		return nil
 	}
 	c := e.closer
 	c.place = tenantPlace(e.key.Tenant)
-	key, err := s.naming(ctx, c, e.key.Tenant)
+	key, err := s.naming(ctx, c, e.key.Tenant, st.MarkEncoded)
 	if err != nil {
 		return err
 	}
-	for _, b := range put {
+	for _, b := range st.Blobs {
 		body, err := wrap(b.Data)
 		if err != nil {
 			return err
@@ -72,8 +72,9 @@ func blobName(key []byte, id swarm.BlobID) []byte {
 	return mac.Sum(nil)
 }
 
-// naming returns a tenant's naming key, and makes it for its first blob.
-func (s *Store) naming(ctx context.Context, c closer, tenant string) ([]byte, error) {
+// naming returns a tenant's naming key, and makes it for its first blob. beforeWrite is called before
+// that is written.
+func (s *Store) naming(ctx context.Context, c closer, tenant string, beforeWrite func()) ([]byte, error) {
 	key, err := s.namer(ctx, tenant)
 	if !errors.Is(err, swarm.ErrNotFound) {
 		return key, err
@@ -82,6 +83,7 @@ func (s *Store) naming(ctx context.Context, c closer, tenant string) ([]byte, er
 	_, _ = rand.Read(fresh) // never fails
 	body, err := wrap(fresh)
 	if err == nil {
+		beforeWrite()
 		err = s.writer.submit(ctx, &namerWrite{c, tenant, c.close(body, spot{inNamers, "", 0})})
 	}
 	if err != nil {

@@ -35,6 +35,39 @@ func blobNames(t *testing.T, dir string) (names [][]byte) {
 	return names
 }
 
+// A write that waits for a tenant's first key, or for the key of its first blob, has given its
+// caller's processor back.
+func TestFirstKeysAreMadeWithoutProcessor(t *testing.T) {
+	t.Parallel()
+	s := openSealed(t, t.TempDir(), &keyring.Options{})
+	const tenant = "fresh"
+	step := testStep("first", 1)
+	step.Task.Key.Tenant = tenant
+	calls := 0
+	step.Encoded = func() {
+		if calls++; calls == 1 && s.codec.ring.HasKey(tenant) {
+			t.Error("the tenant has a key before the processor is given back")
+		}
+	}
+	mustDo(t, s.Commit(t.Context(), step))
+	step = testStep("second", 1)
+	step.Task.Key.Tenant = tenant
+	step.Blobs = []swarm.Blob{{ID: sha256.Sum256([]byte(planted)), Data: []byte(planted)}}
+	calls = 0
+	step.Encoded = func() {
+		if calls++; calls > 1 {
+			return
+		}
+		if _, err := s.namer(t.Context(), tenant); !errors.Is(err, swarm.ErrNotFound) {
+			t.Errorf("the tenant has a key for blobs before the processor is given back: %v", err)
+		}
+	}
+	mustDo(t, s.Commit(t.Context(), step))
+	if calls == 0 {
+		t.Error("the processor is never given back")
+	}
+}
+
 // The file does not show which blobs are in it to one who tries what might be:
 // not by the address, and not by what another tenant has.
 func TestBlobNamesTellNothing(t *testing.T) {

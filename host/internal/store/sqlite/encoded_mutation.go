@@ -87,7 +87,7 @@ func (s *Store) Accept(ctx context.Context, st swarm.Mutation, post swarm.Submis
 
 // accept returns the earlier submission, if there is one.
 func (s *Store) accept(ctx context.Context, st swarm.Mutation, posts []swarm.Submission) (*swarm.Submission, error) {
-	c, leave, err := s.beginWrite(st.Task.Key)
+	c, leave, err := s.beginMutation(st)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *Store) Commit(ctx context.Context, st swarm.Mutation) error {
 }
 
 func (s *Store) commit(ctx context.Context, st swarm.Mutation) error {
-	c, leave, err := s.beginWrite(st.Task.Key)
+	c, leave, err := s.beginMutation(st)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,19 @@ func (s *Store) commit(ctx context.Context, st swarm.Mutation) error {
 	return s.writer.submit(ctx, e)
 }
 
+// beginMutation is [Store.beginWrite] for a mutation. A first key is waited for without the
+// caller's processor.
+func (s *Store) beginMutation(st swarm.Mutation) (c closer, leave func(), err error) {
+	if ring := s.codec.ring; ring != nil && !ring.HasKey(st.Task.Key.Tenant) {
+		st.MarkEncoded()
+	}
+	return s.beginWrite(st.Task.Key)
+}
+
 func (s *Store) encodeMutation(ctx context.Context, c closer, st swarm.Mutation) (*encodedMutation, error) {
 	e, err := c.encodeMutation(st)
 	if err == nil {
-		err = s.encodeBlobs(ctx, e, st.Blobs)
+		err = s.encodeBlobs(ctx, e, st)
 	}
 	return e, err
 }
