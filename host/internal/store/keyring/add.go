@@ -137,21 +137,26 @@ func (r *Ring) refresh() error {
 	return r.loadAgain()
 }
 
-// loadAgain reads all keys anew. The caller holds r.disk.
+// loadAgain reads all keys anew, and keeps those that it has when they cannot be read. The
+// caller holds r.disk.
 func (r *Ring) loadAgain() error {
 	c, err := r.at.load()
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.keys, r.current = map[ID]*key{}, map[string]*key{}
-	r.file, r.wrapped, r.spoilt = true, c.Check != nil, false
+	if err := r.checkKEK(c.Check); err != nil {
+		return err
+	}
+	read := &Ring{kek: r.kek, wrapped: c.Check != nil, keys: map[ID]*key{}, current: map[string]*key{}}
 	for _, fk := range c.keys {
-		if err := r.addFromFile(fk); err != nil {
+		if err := read.addFromFile(fk); err != nil {
 			return err
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys, r.current = read.keys, read.current
+	r.file, r.wrapped, r.spoilt = true, read.wrapped, false
 	clear(r.openers)
 	return nil
 }

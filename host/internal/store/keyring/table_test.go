@@ -110,6 +110,24 @@ func TestTableFails(t *testing.T) {
 	}
 }
 
+// TestTableRewrapped: a ring that reads a table anew whose keys another ring has wrapped by
+// another key keeps the keys that it has.
+func TestTableRewrapped(t *testing.T) {
+	t.Parallel()
+	m := &memoryTable{}
+	r := mustOpenTable(t, m)
+	kept := mustSeal(t, r, "acme", "kept")
+	if err := mustOpenTable(t, m).Rewrap(kek(2)); err != nil {
+		t.Fatal(err)
+	}
+	r.lookAgain(1)
+	wantText(t, r, kept, "kept")
+	if err := r.Destroy("other"); !errors.Is(err, ErrWrongKEK) {
+		t.Errorf("Destroy() = %v", err)
+	}
+	wantText(t, r, kept, "kept")
+}
+
 // TestText: the text of a keyring is one, with the keys wrapped as asked.
 func TestText(t *testing.T) {
 	t.Parallel()
