@@ -1,11 +1,14 @@
 package rest
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -87,4 +90,12 @@ func StreamShares(most int, several bool) (first, second int) {
 		}
 	}
 	return open("first"), open("second")
+}
+
+// Proof is what another host shows with a request.
+func (o *Others) Proof(r *http.Request, now time.Time) string { return o.proof(r, now) }
+
+// DialBy connects to hosts in another way.
+func (o *Others) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	o.client.Transport.(*http.Transport).DialContext = dial
 }

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	urlpkg "net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,11 +56,12 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 	end := time.NewTimer(others.wait)
 	defer end.Stop()
 	for {
-		began, changed := time.Now(), others.owners.Changed()
+		began, reached, changed := time.Now(), true, others.owners.Changed()
 		url, ok := others.owners.Owner(task)
 		switch {
 		case ok && url != "":
-			err := c.forwardTo(url, &task)
+			var err error
+			reached, err = c.forwardTo(url, &task)
 			if err == nil || c.ctx().Err() != nil {
 				return err
 			}
@@ -73,7 +76,7 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 		if c.w.status != 0 && !c.w.isEvents() {
 			panic(http.ErrAbortHandler) // a part of an answer must not look whole
 		}
-		if time.Since(began) > relayPause { // a host had it until now
+		if reached && time.Since(began) > relayPause { // a host had it until now
 			end.Reset(others.wait)
 		}
 		select {
@@ -91,25 +94,38 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 }
 
 // forwardTo sends the request to another host and copies its answer. An error means that the
-// answer is not whole, and that the request may be sent again.
-func (c *call) forwardTo(url string, task *swarm.TaskKey) error {
+// answer is not whole, and that the request may be sent again. It reports whether the host could
+// be connected to.
+func (c *call) forwardTo(url string, task *swarm.TaskKey) (reached bool, err error) {
 	ctx, cancel := context.WithCancelCause(c.ctx())
 	defer cancel(nil)
 	go c.watchOwner(ctx, cancel, url, *task)
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	answer, err := c.sendTo(ctx, url)
+	if err != nil {
+		return connected.Load(), err
+	}
+	defer answer.Body.Close()
+	return true, c.takeAnswer(answer, task)
+}
+
+// sendTo sends the request to another host.
+func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), bytes.NewReader(c.body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header = forwardedHeader(c.r.Header)
 	req.Host = c.r.Host
 	req.Header.Set("X-Request-Id", c.w.id)
 	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
 	req.Header.Set(proofHeader, c.h.opt.Others.proof(req, c.h.opt.Now()))
-	answer, err := c.h.opt.Others.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
+	return c.h.opt.Others.client.Do(req)
+}
+
+// takeAnswer copies the answer of another host, unless that names another task or stops.
+func (c *call) takeAnswer(answer *http.Response, task *swarm.TaskKey) (err error) {
 	if answer.StatusCode == http.StatusMisdirectedRequest && answer.Header.Get(elsewhereHeader) != "" {
 		if task.Task, err = urlpkg.PathUnescape(answer.Header.Get(elsewhereHeader)); err != nil {
 			return err
