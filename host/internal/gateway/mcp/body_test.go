@@ -36,6 +36,10 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"text":           {`"hello"`, http.StatusBadRequest},
 		"no method":      {`{"jsonrpc":"2.0","id":1,"method":"tools/eat"}`, http.StatusBadRequest},
 		"no version":     {`{"id":1,"method":"tools/list"}`, http.StatusBadRequest},
+		"large id":       {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":9007199254740993`, 1), http.StatusBadRequest},
+		"huge id":        {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":1e400`, 1), http.StatusBadRequest},
+		"broken id":      {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":1.5`, 1), http.StatusBadRequest},
+		"id of none":     {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":{}`, 1), http.StatusBadRequest},
 		"long id":        {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":"`+strings.Repeat("i", 200)+`"`, 1), http.StatusBadRequest},
 	} {
 		if status, _, body := h.post(t, "alice", test.body, "Mcp-Session-Id", id); status != test.status || !strings.HasPrefix(name, "no ") && message(t, body).Error == nil {
