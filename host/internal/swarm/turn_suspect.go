@@ -118,7 +118,7 @@ func (r *Runtime) noteSuspects(t *activeTask) {
 	gate := r.suspects
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
-	if len(gate.crashCounts) == 0 {
+	if len(gate.crashCounts) == 0 || gate.open { // open for a task that comes late
 		return
 	}
 	for _, q := range t.queue {
