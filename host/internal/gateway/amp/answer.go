@@ -153,12 +153,19 @@ func (g *Gateway) responseTo(c gateway.Caller, in message.Received, p responsePa
 	return m
 }
 
-// errorTo is the error message for a message, whose members may be missing.
+// errorTo is the error message for a message, whose members may be missing. An id that is longer
+// than an id may be is left out.
 func errorTo(in message.Received, f *message.Fault) message.Message {
+	short := func(id string) string {
+		if len(id) > message.MaxID {
+			return ""
+		}
+		return id
+	}
 	return message.Message{
-		ID: uuid.NewString(), Type: message.Error, Timestamp: timestamp(time.Now()), Source: message.Source{Agent: in.Destination.Agent},
-		Destination: message.Destination{Agent: in.Source.Agent, Capability: in.Destination.Capability},
-		Headers:     message.Headers{Correlation: in.ID, Tracking: in.Headers.Correlation}, Payload: wire.MustEncode(f.Payload()),
+		ID: uuid.NewString(), Type: message.Error, Timestamp: timestamp(time.Now()), Source: message.Source{Agent: short(in.Destination.Agent)},
+		Destination: message.Destination{Agent: short(in.Source.Agent), Capability: short(in.Destination.Capability)},
+		Headers:     message.Headers{Correlation: short(in.ID), Tracking: short(in.Headers.Correlation)}, Payload: wire.MustEncode(f.Payload()),
 	}
 }
 
