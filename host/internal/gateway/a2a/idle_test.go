@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
+
+	"skep/host/internal/gateway/gatewaytest"
 )
 
 // Bounds of one idle stream, both sides of it: they share a connection of HTTP/2 for each hundred.
@@ -16,15 +15,6 @@ const (
 	mostIdleBytes      = 96 << 10 // heap and stacks; 50 KiB measured
 	mostIdleGoroutines = 8
 )
-
-// used is what the process holds.
-func used() (bytes int64, goroutines int) {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
-}
 
 // openStream opens a stream of a message and reads its first event.
 func (s *site) openStream(t *testing.T, agent, message string) {
@@ -53,10 +43,7 @@ func (s *site) openStream(t *testing.T, agent, message string) {
 // another number. The host's limit of streams is held in case 33 of the contract. It is not
 // parallel: it looks at the whole process.
 func TestIdleMemory(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("SKEP_TEST_SOCKETS"))
-	if err != nil {
-		n = 200
-	}
+	n := gatewaytest.Sockets(200)
 	for kind, id := range map[string]func(i int) string{
 		"messages of their own": func(i int) string { return fmt.Sprint("m-", i) },
 		"one message":           func(int) string { return "m" },
@@ -64,11 +51,11 @@ func TestIdleMemory(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := newSite(t, nil)
 			s.openStream(t, "slow", id(0))
-			before, idle := used()
+			before, idle := gatewaytest.Footprint()
 			for i := range n {
 				s.openStream(t, "slow", id(i+1))
 			}
-			after, running := used()
+			after, running := gatewaytest.Footprint()
 			each, goroutines := (after-before)/int64(n), (running-idle)/n
 			told := fmt.Sprintf("%d streams: %d bytes and %d goroutines each", n, each, goroutines)
 			t.Log(told)

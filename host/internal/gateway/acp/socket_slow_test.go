@@ -55,7 +55,7 @@ func TestSocketSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	before, _ := used()
+	before, _ := gatewaytest.Footprint()
 	for range questions {
 		q := acptest.New("REQUEST", "agentA", "large", "7")
 		q.Header.ContentType = "text/plain"
@@ -71,7 +71,7 @@ func TestSocketSlowReader(t *testing.T) {
 	if r := s.send(t, acptest.New("REQUEST", "agentB", "calc", "7")); r.Status != http.StatusOK {
 		t.Errorf("another agent's question gets %d %s", r.Status, r.Text)
 	}
-	after, _ := used()
+	after, _ := gatewaytest.Footprint()
 	if after-before > most {
 		t.Errorf("a peer that reads nothing holds %d bytes", after-before)
 	}

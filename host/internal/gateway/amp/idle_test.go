@@ -2,9 +2,6 @@ package amp_test
 
 import (
 	"fmt"
-	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +11,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp"
 	"skep/host/internal/gateway/amp/amptest"
+	"skep/host/internal/gateway/gatewaytest"
 )
 
 // Bounds of one idle socket or call, both sides of it.
@@ -22,29 +20,12 @@ const (
 	mostIdleGoroutines = 18        // 4 of a WebSocket and 15 of such a call were measured
 )
 
-// used is what the process holds.
-func used() (bytes int64, goroutines int) {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
-}
-
-// forgetful is a runtime that keeps no events.
-type forgetful struct{ gateway.Runtime }
-
-func (forgetful) Record(gateway.Event) {}
-
 // TestIdleMemory (M-094, M-097): a WebSocket and a call of gRPC cost so much while they say nothing;
 // the one beyond the limit of the realm is refused with the setting's name, and a message of another
 // on an open one, and of another realm, is answered beside all of them. SKEP_TEST_SOCKETS is
 // another number. It is not parallel: it looks at the whole process.
 func TestIdleMemory(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("SKEP_TEST_SOCKETS"))
-	if err != nil {
-		n = 100
-	}
+	n := gatewaytest.Sockets(100)
 	for kind, open := range map[string]func(t *testing.T, s *site, token, agent string) (refused string){
 		"WebSocket": func(t *testing.T, s *site, token, agent string) string {
 			c := s.dial(t, token)
@@ -68,7 +49,7 @@ func TestIdleMemory(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			s := newSite(t, func(o *amp.Options) { o.Sessions, o.Runtime = n, forgetful{o.Runtime} })
+			s := newSite(t, func(o *amp.Options) { o.Sessions, o.Runtime = n, gatewaytest.Unrecorded{Runtime: o.Runtime} })
 			s.admit("other-token", gateway.Partner{Name: "other", IDs: []string{"other-*"}})
 			opened := func(token, agent string) {
 				t.Helper()
@@ -77,11 +58,11 @@ func TestIdleMemory(t *testing.T) {
 				}
 			}
 			opened(token, "agent-0")
-			before, idle := used()
+			before, idle := gatewaytest.Footprint()
 			for i := range n - 1 {
 				opened(token, fmt.Sprint("agent-", i+1))
 			}
-			after, running := used()
+			after, running := gatewaytest.Footprint()
 			each, goroutines := (after-before)/int64(n-1), (running-idle)/(n-1)
 			told := fmt.Sprintf("%d: %d bytes and %d goroutines each", n, each, goroutines)
 			t.Log(told)

@@ -72,13 +72,13 @@ func TestUnacknowledgedAnswerMemory(t *testing.T) {
 	const n = 40
 	rt := largeRuntime{waits: new(atomic.Int64)}
 	s := newSite(t, func(o *iacp.Options) {
-		rt.forgetful = forgetful{o.Runtime}
+		rt.Unrecorded = gatewaytest.Unrecorded{Runtime: o.Runtime}
 		o.Runtime, o.MaxBody, o.Held, o.Ack = rt, 2<<20, 3<<20, time.Hour
 	})
 	c := s.dial(t, "ack")
 	exchange(t, c, task("warm"), "ack")
 	read(t, c, "task_response")
-	before, _ := used()
+	before, _ := gatewaytest.Footprint()
 	acks := acksOf(c, n)
 	for range n - 1 {
 		if err := c.Send(task("how many?").Text()); err != nil {
@@ -91,7 +91,7 @@ func TestUnacknowledgedAnswerMemory(t *testing.T) {
 	}
 	var after int64
 	hosttest.Eventually(t, "the answers take the room of their realm", func() bool {
-		after, _ = used()
+		after, _ = gatewaytest.Footprint()
 		return after-before < 12*largeAnswer
 	})
 	t.Logf("%d answers of %d bytes hold %d", n, largeAnswer, after-before)

@@ -10,27 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/iacp"
 	"skep/host/internal/gateway/iacp/iacptest"
 )
 
 // mostIdleGoroutines bounds an idle connection of the host.
 const mostIdleGoroutines = 3
-
-// used is what the process holds.
-func used() (bytes int64, goroutines int) {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
-}
-
-// forgetful is a runtime that keeps no events.
-type forgetful struct{ gateway.Runtime }
-
-func (forgetful) Record(gateway.Event) {}
 
 // spokesEnv makes the test binary a process with idle spokes of the gateway at an address, each
 // with its agent, in place of the tests.
@@ -105,14 +91,14 @@ func TestIdleMemory(t *testing.T) {
 		n = 300
 	}
 	s := newSite(t, func(o *iacp.Options) {
-		o.Sessions, o.Heartbeat, o.Idle, o.Runtime = n+1, time.Hour, 2*time.Hour, forgetful{o.Runtime}
+		o.Sessions, o.Heartbeat, o.Idle, o.Runtime = n+1, time.Hour, 2*time.Hour, gatewaytest.Unrecorded{Runtime: o.Runtime}
 	})
 	first := s.dial(t, "ack")
 	exchange(t, first, task("warm"), "ack")
 	read(t, first, "task_response")
-	before, idle := used()
+	before, idle := gatewaytest.Footprint()
 	openSpokes(t, s.addr, n)
-	opened, running := used()
+	opened, running := gatewaytest.Footprint()
 	each, goroutines := (opened-before)/int64(n), (running-idle)/n
 	told := fmt.Sprintf("%d connections: %d bytes and %d goroutines each", n, each, goroutines)
 	t.Log(told)

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/iacp"
 	"skep/host/internal/gateway/iacp/iacptest"
 	"skep/host/internal/hosttest"
 )
 
 // silentRuntime is a runtime that keeps nothing of what it takes, and never answers.
-type silentRuntime struct{ forgetful }
+type silentRuntime struct{ gatewaytest.Unrecorded }
 
 // Ask implements [gateway.Runtime].
 func (silentRuntime) Ask(_ context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
@@ -33,7 +34,7 @@ func (silentRuntime) Find(context.Context, gateway.Caller, string) (gateway.Exch
 
 // newSilentSite is a site whose agents never answer.
 func newSilentSite(t *testing.T) *site {
-	return newSite(t, func(o *iacp.Options) { o.Runtime = silentRuntime{forgetful{o.Runtime}} })
+	return newSite(t, func(o *iacp.Options) { o.Runtime = silentRuntime{gatewaytest.Unrecorded{Runtime: o.Runtime}} })
 }
 
 // askLarge asks the agent what it never answers, by a question of so many bytes.
@@ -50,7 +51,7 @@ func TestOpenQuestionMemory(t *testing.T) {
 	const size = 2 << 20
 	c := newSilentSite(t).dial(t, "ack")
 	askLarge(t, c, "normal", size)
-	before, _ := used()
+	before, _ := gatewaytest.Footprint()
 	for _, priority := range []string{"low", "normal", "high", "urgent"} {
 		for range 8 {
 			askLarge(t, c, priority, size)
@@ -58,7 +59,7 @@ func TestOpenQuestionMemory(t *testing.T) {
 	}
 	var after int64
 	hosttest.Eventually(t, "open questions hold no content", func() bool {
-		after, _ = used()
+		after, _ = gatewaytest.Footprint()
 		return after-before < size/2
 	})
 	t.Logf("32 questions of %d bytes hold %d", size, after-before)
@@ -70,14 +71,14 @@ func TestFirstMessageMemory(t *testing.T) {
 	const n, size = 40, 60_000
 	s := newSilentSite(t)
 	open := func(size int) int64 {
-		before, _ := used()
+		before, _ := gatewaytest.Footprint()
 		for range n {
 			m := shownTask(size)
 			m.Metadata["ack"] = true
 			exchange(t, iacptest.Begun(s.raw(t)), m, "ack")
 			exchange(t, s.padded(t, size), task("after a credential"), "ack")
 		}
-		after, _ := used()
+		after, _ := gatewaytest.Footprint()
 		return (after - before) / n
 	}
 	open(10)

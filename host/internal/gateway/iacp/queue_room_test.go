@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/iacp"
 	"skep/host/internal/gateway/iacp/iacptest"
 	"skep/host/internal/hosttest"
@@ -17,7 +18,7 @@ import (
 
 // heldRuntime is a runtime that keeps nothing, and takes no message until goOn is closed.
 type heldRuntime struct {
-	forgetful
+	gatewaytest.Unrecorded
 	goOn  chan struct{}
 	taken atomic.Int64
 }
@@ -77,7 +78,7 @@ func TestQueuedFramesMemory(t *testing.T) {
 			rt := &heldRuntime{goOn: make(chan struct{})}
 			var read atomic.Int64
 			s := newSite(t, func(o *iacp.Options) {
-				rt.forgetful = forgetful{o.Runtime}
+				rt.Unrecorded = gatewaytest.Unrecorded{Runtime: o.Runtime}
 				o.Runtime, o.MaxBody, o.Held = rt, held, held
 				listen := o.Listen
 				o.Listen = func(ctx context.Context) (net.Listener, error) {
@@ -90,7 +91,7 @@ func TestQueuedFramesMemory(t *testing.T) {
 			for i := range open {
 				open[i] = s.dial(t)
 			}
-			before, _ := used()
+			before, _ := gatewaytest.Footprint()
 			begun := read.Load()
 			var sending sync.WaitGroup
 			for _, c := range open {
@@ -104,7 +105,7 @@ func TestQueuedFramesMemory(t *testing.T) {
 				})
 			}
 			got := settle(&read) - begun
-			after, _ := used()
+			after, _ := gatewaytest.Footprint()
 			t.Logf("%d bytes of %d are read, and %d are held", got, conns*each*len(text), after-before)
 			if most := int64(held + conns*(16<<10)); got > most || after-before > 4*most {
 				t.Errorf("%d bytes are read and %d are held, at most %d and %d", got, after-before, most, 4*most)

@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
 
-	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/uamp"
 )
 
@@ -22,29 +19,12 @@ const (
 	mostIdleGoroutines = 12
 )
 
-// used is what the process holds.
-func used() (bytes int64, goroutines int) {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
-}
-
-// forgetful is a runtime that keeps no events.
-type forgetful struct{ gateway.Runtime }
-
-func (forgetful) Record(gateway.Event) {}
-
 // TestIdleMemory (U-051, U-054): a stream over HTTP whose agent says nothing, and a WebSocket, cost so
 // much; a WebSocket beyond the limit of the realm is refused with the setting's name, and an ask is
 // answered beside all of them. SKEP_TEST_SOCKETS is another number. The host's limit of streams
 // is held in case 33 of the contract. It is not parallel: it looks at the whole process.
 func TestIdleMemory(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("SKEP_TEST_SOCKETS"))
-	if err != nil {
-		n = 100
-	}
+	n := gatewaytest.Sockets(100)
 	for kind, open := range map[string]func(t *testing.T, h *hive){
 		"stream": func(t *testing.T, h *hive) {
 			e := newAsk("slow", "x")
@@ -60,13 +40,13 @@ func TestIdleMemory(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			h := newHive(t, func(o *uamp.Options) { o.Sessions, o.Runtime = n+1, forgetful{o.Runtime} })
+			h := newHive(t, func(o *uamp.Options) { o.Sessions, o.Runtime = n+1, gatewaytest.Unrecorded{Runtime: o.Runtime} })
 			open(t, h)
-			before, idle := used()
+			before, idle := gatewaytest.Footprint()
 			for range n {
 				open(t, h)
 			}
-			after, running := used()
+			after, running := gatewaytest.Footprint()
 			each, goroutines := (after-before)/int64(n), (running-idle)/n
 			told := fmt.Sprintf("%d: %d bytes and %d goroutines each", n, each, goroutines)
 			t.Log(told)
