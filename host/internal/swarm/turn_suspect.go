@@ -274,7 +274,7 @@ func (mark *runMark) waitForSuspects(ctx context.Context) error {
 	return mark.rt.suspects.enter(ctx, *mark.suspect)
 }
 
-// yieldToSuspects lets the next suspect run, after one that does not compute for now.
+// yieldToSuspects lets the next suspect run while this one waits.
 func (mark *runMark) yieldToSuspects() {
 	if mark != nil && mark.suspect != nil {
 		mark.rt.suspects.deactivate(mark.suspect.id)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	urlpkg "net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -204,8 +205,7 @@ func (c *call) copyAnswer(answer *http.Response) error {
 
 // isEvents reports whether the answer is an event stream.
 func (w *recorder) isEvents() bool {
-	kind := w.Header().Get("Content-Type")
-	return len(kind) >= len(eventStreamType) && kind[:len(eventStreamType)] == eventStreamType
+	return strings.HasPrefix(w.Header().Get("Content-Type"), eventStreamType)
 }
 
 const eventStreamType = "text/event-stream"
@@ -231,19 +231,17 @@ func (c *call) copyEvents(from *bufio.Reader) error {
 		}
 		if id := eventID(event); id == 0 || id > c.w.lastEvent {
 			c.w.lastEvent = max(id, c.w.lastEvent)
-			if _, err := c.w.Write(event); err != nil {
-				return clientLeft(err)
+			_, err := c.w.Write(event)
+			if err == nil {
+				err = c.w.FlushError()
 			}
-			if err := c.w.FlushError(); err != nil {
-				return clientLeft(err)
+			if err != nil {
+				panic(http.ErrAbortHandler) // the reader has left
 			}
 		}
 		event = event[:0]
 	}
 }
-
-// clientLeft ends the relaying of a stream that nothing can be written to.
-func clientLeft(error) error { panic(http.ErrAbortHandler) }
 
 // eventID returns the id of an event, 0 for one without.
 func eventID(event []byte) (id int64) {
