@@ -74,7 +74,7 @@ func (o owners) Owner(task swarm.TaskKey) (url string, ok bool) {
 }
 
 // others are the other hosts for the REST interface, nil for none.
-func (h *Host) others(ctx context.Context) (*rest.Others, error) {
+func (h *Host) others(ctx context.Context) (*rest.OtherHosts, error) {
 	if h.member == nil {
 		return nil, nil
 	}
@@ -85,7 +85,7 @@ func (h *Host) others(ctx context.Context) (*rest.Others, error) {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("skep hop"))
 	c := h.opt.Config.Cluster
-	return rest.NewOthers(owners{h.member, h.store.HID()}, mac.Sum(nil), c.TTL+c.Beat+takeoverTime), nil
+	return rest.NewOtherHosts(owners{h.member, h.store.HID()}, mac.Sum(nil), c.TTL+c.Beat+takeoverTime), nil
 }
 
 // errNoTasks: the host works on nothing yet.

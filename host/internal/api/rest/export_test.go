@@ -93,9 +93,9 @@ func StreamShares(most int, several bool) (first, second int) {
 }
 
 // Proof is what another host shows with a request.
-func (o *Others) Proof(r *http.Request, now time.Time) string { return o.proof(r, now) }
+func (o *OtherHosts) Proof(r *http.Request, now time.Time) string { return o.proof(r, now) }
 
 // DialBy connects to hosts in another way.
-func (o *Others) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+func (o *OtherHosts) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	o.client.Transport.(*http.Transport).DialContext = dial
 }

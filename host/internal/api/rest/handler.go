@@ -105,7 +105,7 @@ func isSkepPath(path string) bool { return strings.HasPrefix(path, skepPrefix) }
 func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	rec := w.(*recorder)
 	rec.route = rt.method + " " + rt.path
-	c := &call{h: h, w: rec, r: r, isHop: h.opt.Others.isHop(r, h.opt.Now())}
+	c := &call{h: h, w: rec, r: r, isHop: h.opt.OtherHosts.isHop(r, h.opt.Now())}
 	rec.addHeaders = c.setIgnored
 	err := c.admit(rt)
 	if err == nil {
@@ -114,7 +114,7 @@ func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	if err == nil {
 		err = rt.handle(c)
 	}
-	if moved, ok := errors.AsType[*swarm.Elsewhere](err); ok && h.opt.Others != nil {
+	if moved, ok := errors.AsType[*swarm.Elsewhere](err); ok && h.opt.OtherHosts != nil {
 		err = c.relay(rt, moved)
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func (c *call) submitPost(p post) (err error) {
 	if p.Key, err = idempotencyKey(c.r.Header); err != nil {
 		return err
 	}
-	if p.Key == "" && c.h.opt.Others != nil {
+	if p.Key == "" && c.h.opt.OtherHosts != nil {
 		p.Key = c.hopKey()
 	}
 	if p.stream {

@@ -37,8 +37,8 @@ type Options struct {
 	Definitions Definitions
 	// ConfigFile reloads the operator's file; nil refuses.
 	ConfigFile ConfigFile
-	// Others are the hosts that share the store; nil means none.
-	Others *Others
+	// OtherHosts are the hosts that share the store; nil means none.
+	OtherHosts *OtherHosts
 	// Draining reports whether mounts take no requests because the host stops; nil means
 	// never.
 	Draining func() bool

@@ -53,7 +53,7 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 		c.w.Header().Set(elsewhereHeader, encodeHeader(moved.Task.Task))
 		return newFault(http.StatusMisdirectedRequest, "another host works on the task")
 	}
-	others, task := c.h.opt.Others, moved.Task
+	others, task := c.h.opt.OtherHosts, moved.Task
 	end := time.NewTimer(others.wait)
 	defer end.Stop()
 	for {
@@ -121,8 +121,8 @@ func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
 	req.Host = c.r.Host
 	req.Header.Set("X-Request-Id", c.w.id)
 	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
-	req.Header.Set(proofHeader, c.h.opt.Others.proof(req, c.h.opt.Now()))
-	return c.h.opt.Others.client.Do(req)
+	req.Header.Set(proofHeader, c.h.opt.OtherHosts.proof(req, c.h.opt.Now()))
+	return c.h.opt.OtherHosts.client.Do(req)
 }
 
 // takeAnswer copies the answer of another host, unless that names another task or stops.
@@ -152,8 +152,8 @@ func (c *call) noteStopping(err error) {
 // watchOwner ends a request when another host works on its task.
 func (c *call) watchOwner(ctx context.Context, cancel context.CancelCauseFunc, url string, task swarm.TaskKey) {
 	for {
-		changed := c.h.opt.Others.owners.Changed()
-		if now, ok := c.h.opt.Others.owners.Owner(task); ok && now != url {
+		changed := c.h.opt.OtherHosts.owners.Changed()
+		if now, ok := c.h.opt.OtherHosts.owners.Owner(task); ok && now != url {
 			cancel(errOwnerChanged)
 			return
 		}

@@ -48,7 +48,7 @@ func (s *Server) makeHandlers() error {
 		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,
 		SeveralTenants: several, TenantRate: tenantRate,
 		Rate: auth.Rate{Requests: cfg.RateLimit.Requests, Per: cfg.RateLimit.Per}, AuthFailures: authFailures,
-		Others: s.opt.Others, Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
+		OtherHosts: s.opt.OtherHosts, Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
 	})
 	if err := s.api.Mount(s.opt.Mounts...); err != nil {
 		return err

@@ -40,11 +40,11 @@ type Options struct {
 	Runtime Runtime
 	// StoreReady returns why nothing can be stored, or nil.
 	StoreReady func(context.Context) error
-	// Others are the hosts that share the store; nil means none.
-	Others    *rest.Others
-	Library   *definition.Library
-	Retention *definition.Retention
-	Router    *router.Router
+	// OtherHosts are the hosts that share the store; nil means none.
+	OtherHosts *rest.OtherHosts
+	Library    *definition.Library
+	Retention  *definition.Retention
+	Router     *router.Router
 	// Peers gets its registry from Open, which depends on the public address.
 	Peers  *directory.Directory
 	Tokens *auth.Tokens

@@ -90,7 +90,7 @@ type Conn struct {
 	opt Options
 
 	mu   sync.Mutex
-	live *live // nil while there is none
+	live *openConn // nil while there is none
 	err  error
 }
 
@@ -104,7 +104,7 @@ func (c *Conn) State() error {
 	return c.err
 }
 
-func (c *Conn) setLive(l *live, err error) {
+func (c *Conn) setLive(l *openConn, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live, c.err = l, err
@@ -188,7 +188,7 @@ func (c *Conn) setLost(err *amqp.Error) error {
 }
 
 // takeAll hands messages on until their channel is closed.
-func (c *Conn) takeAll(l *live, deliveries <-chan amqp.Delivery) {
+func (c *Conn) takeAll(l *openConn, deliveries <-chan amqp.Delivery) {
 	l.taking.Go(func() {
 		for d := range deliveries {
 			c.take(l.ctx, d)

@@ -31,7 +31,7 @@ func (c *Conn) Publish(ctx context.Context, m Message) error {
 	return l.publish(ctx, c.opt.Exchange, m)
 }
 
-func (l *live) publish(ctx context.Context, exchange string, m Message) error {
+func (l *openConn) publish(ctx context.Context, exchange string, m Message) error {
 	m.ID, m.Correlation = idBeside(m.ID), idBeside(m.Correlation)
 	p := amqp.Publishing{
 		ContentType: "application/json", DeliveryMode: amqp.Persistent, Priority: m.Priority, MessageId: m.ID, CorrelationId: m.Correlation,
@@ -67,7 +67,7 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 
 // awaitPlace waits for a place among the messages without a confirmation. It does not take of the time
 // for the confirmation: one that waits has sent nothing, and is no reason to end the connection.
-func (l *live) awaitPlace() bool {
+func (l *openConn) awaitPlace() bool {
 	late := time.NewTimer(confirmTime)
 	defer late.Stop()
 	select {
@@ -89,7 +89,7 @@ func idBeside(id string) string {
 }
 
 // wasReturned reports whether a message that is confirmed was returned.
-func (l *live) wasReturned(m routed) bool {
+func (l *openConn) wasReturned(m routed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for more := true; more; {

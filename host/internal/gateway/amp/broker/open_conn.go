@@ -13,8 +13,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// live is a connection that is made.
-type live struct {
+// openConn is a connection to the broker that is open.
+type openConn struct {
 	// ctx ends with the connection.
 	ctx     context.Context
 	raw     net.Conn
@@ -42,13 +42,13 @@ type live struct {
 // routed is a message with its key: of two that are alike, both are returned or neither.
 type routed struct{ key, id string }
 
-func (l *live) close() {
+func (l *openConn) close() {
 	_ = l.conn.CloseDeadline(time.Now().Add(dialTime))
 	_ = l.raw.Close()
 }
 
 // open makes a connection, and declares what it needs at the broker.
-func (c *Conn) open(ctx context.Context) (*live, error) {
+func (c *Conn) open(ctx context.Context) (*openConn, error) {
 	raw, vhost, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (c *Conn) open(ctx context.Context) (*live, error) {
 		_ = raw.Close()
 		return nil, fmt.Errorf("it refuses the connection: %w", err)
 	}
-	l := &live{
+	l := &openConn{
 		ctx: ctx, raw: raw, conn: conn, ended: conn.NotifyClose(make(chan *amqp.Error, 1)), publishing: make(chan struct{}, maxPublishing),
 		bound: map[string]bool{}, unroutable: map[routed]int{}, shared: map[string]context.CancelFunc{},
 	}
@@ -97,7 +97,7 @@ func (c *Conn) dial(ctx context.Context) (conn net.Conn, vhost string, err error
 }
 
 // declare makes the exchanges and queues, and binds the queue of the host.
-func (l *live) declare(o Options) error {
+func (l *openConn) declare(o Options) error {
 	aside, dead := o.Exchange+setAsideSuffix, o.Exchange+deadQueueSuffix
 	err := l.channel.ExchangeDeclare(o.Exchange, amqp.ExchangeTopic, true, false, false, false, nil)
 	if err == nil {
@@ -131,7 +131,7 @@ func queueArguments(o Options) amqp.Table {
 
 // bind binds the keys that are wanted and are not bound on this connection. It unbinds none:
 // answers may be under way, and a request to an agent that is not there gets an error.
-func (l *live) bind(o Options) error {
+func (l *openConn) bind(o Options) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range o.Keys() {

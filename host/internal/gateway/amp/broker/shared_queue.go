@@ -17,7 +17,7 @@ const (
 
 // readShared reads the shared queues that are wanted, and from those that are not it takes nothing
 // more.
-func (c *Conn) readShared(l *live) error {
+func (c *Conn) readShared(l *openConn) error {
 	if c.opt.Shared == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (c *Conn) readShared(l *live) error {
 func sharedQueue(o Options, key string) string { return o.Exchange + "." + key }
 
 // readSharedQueue begins to read a queue. Until stop is called messages come.
-func (l *live) readSharedQueue(o Options, key string) (deliveries <-chan amqp.Delivery, stop context.CancelFunc, err error) {
+func (l *openConn) readSharedQueue(o Options, key string) (deliveries <-chan amqp.Delivery, stop context.CancelFunc, err error) {
 	if err = l.declareShared(o, key); err == nil {
 		err = l.channel.Qos(sharedPrefetch, 0, false)
 	}
@@ -63,7 +63,7 @@ func (l *live) readSharedQueue(o Options, key string) (deliveries <-chan amqp.De
 
 // declareShared makes a queue and binds it to its key. One that another program has made with other
 // arguments is taken as it is. The broker ends a channel after an error, so each attempt has its own.
-func (l *live) declareShared(o Options, key string) error {
+func (l *openConn) declareShared(o Options, key string) error {
 	name := sharedQueue(o, key)
 	err := l.onChannel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, queueArguments(o))
@@ -79,7 +79,7 @@ func (l *live) declareShared(o Options, key string) error {
 }
 
 // onChannel does something on a channel of its own.
-func (l *live) onChannel(do func(*amqp.Channel) error) error {
+func (l *openConn) onChannel(do func(*amqp.Channel) error) error {
 	ch, err := l.conn.Channel()
 	if err != nil {
 		return err

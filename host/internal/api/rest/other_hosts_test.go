@@ -22,7 +22,7 @@ func (o oneOwner) Owner(swarm.TaskKey) (url string, ok bool) { return string(o),
 func (oneOwner) Changed() <-chan struct{}                    { return nil }
 
 // hopOf is a request with the proof that another host has for a path.
-func hopOf(t *testing.T, o *rest.Others, q request, path string) request {
+func hopOf(t *testing.T, o *rest.OtherHosts, q request, path string) request {
 	t.Helper()
 	asked := q
 	asked.path = path
@@ -38,9 +38,9 @@ func hopOf(t *testing.T, o *rest.Others, q request, path string) request {
 // between them. Without the proof of this very request they count as guesses.
 func TestHopWithoutToken(t *testing.T) {
 	t.Parallel()
-	others := rest.NewOthers(oneOwner(""), []byte("a key of hosts"), time.Minute)
+	others := rest.NewOtherHosts(oneOwner(""), []byte("a key of hosts"), time.Minute)
 	h := newTestHost(t, func(h *testHost) {
-		h.opt.AuthFailures, h.opt.Others = auth.Rate{Requests: 3, Per: time.Hour}, others
+		h.opt.AuthFailures, h.opt.OtherHosts = auth.Rate{Requests: 3, Per: time.Hour}, others
 	})
 	for i := range 6 {
 		q := request{path: "/whoami", token: fmt.Sprint("of-one-host", i)}
@@ -68,7 +68,7 @@ func TestUnreachableOwner(t *testing.T) {
 	defer cancel()
 	const wait, dialTime, most = 500 * time.Millisecond, 150 * time.Millisecond, 20
 	dials := 0
-	others := rest.NewOthers(oneOwner("http://host.example"), []byte("a key of hosts"), wait)
+	others := rest.NewOtherHosts(oneOwner("http://host.example"), []byte("a key of hosts"), wait)
 	others.DialBy(func(context.Context, string, string) (net.Conn, error) {
 		if dials++; dials > most {
 			cancel()
@@ -77,7 +77,7 @@ func TestUnreachableOwner(t *testing.T) {
 		return nil, errors.New("no way")
 	})
 	elsewhere := &swarm.Elsewhere{Task: swarm.TaskKey{Task: "t"}}
-	h := rest.New(failingRuntime{err: elsewhere}, newKeys(t), rest.Options{Swarm: "hive", Others: others})
+	h := rest.New(failingRuntime{err: elsewhere}, newKeys(t), rest.Options{Swarm: "hive", OtherHosts: others})
 	r, err := buildRequest(ctx, "http://hive.example", request{path: "/skep/v1/tasks/t/events"})
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ type Owners interface {
 	Changed() <-chan struct{}
 }
 
-// Others are the other hosts that share the store.
-type Others struct {
+// OtherHosts are the other hosts that share the store.
+type OtherHosts struct {
 	owners Owners
 	// key proves to another host that a request comes from one.
 	key []byte
@@ -39,9 +39,9 @@ const dialTime = 2 * time.Second
 // connsPerHost are how many idle connections to each host are kept.
 const connsPerHost = 64
 
-// NewOthers returns the other hosts, which have the same key.
-func NewOthers(owners Owners, key []byte, wait time.Duration) *Others {
-	return &Others{owners, key, wait, &http.Client{
+// NewOtherHosts returns the other hosts, which have the same key.
+func NewOtherHosts(owners Owners, key []byte, wait time.Duration) *OtherHosts {
+	return &OtherHosts{owners, key, wait, &http.Client{
 		Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime,
 			MaxIdleConnsPerHost: connsPerHost, IdleConnTimeout: time.Minute, DisableCompression: true,
@@ -64,19 +64,19 @@ const (
 const hopLife = 5 * time.Minute
 
 // proof returns the value of proofHeader.
-func (o *Others) proof(r *http.Request, now time.Time) string {
+func (o *OtherHosts) proof(r *http.Request, now time.Time) string {
 	at := strconv.FormatInt(now.Unix(), 10)
 	return at + " " + o.sign(r, at)
 }
 
-func (o *Others) sign(r *http.Request, at string) string {
+func (o *OtherHosts) sign(r *http.Request, at string) string {
 	mac := hmac.New(sha256.New, o.key)
 	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", at, r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // isHop reports whether a request comes from another host.
-func (o *Others) isHop(r *http.Request, now time.Time) bool {
+func (o *OtherHosts) isHop(r *http.Request, now time.Time) bool {
 	if o == nil {
 		return false
 	}
