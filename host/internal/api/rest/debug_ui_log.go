@@ -31,7 +31,7 @@ func (c *call) uiTask() error {
 			return err
 		}
 		separator := ""
-		err := c.eachEvent(t.Key, func(e swarm.Event) error {
+		err := c.eachEvent(t.Key, t.Cursor, func(e swarm.Event) error {
 			text := encode(uiEvent{Event: e.Name, Data: newEventData(t.Key.Task, e)})
 			err := c.writeParts([]byte(separator), text)
 			separator = ","
@@ -57,7 +57,7 @@ type dumpedEvent struct {
 func (c *call) uiDump() error {
 	count, separator := 0, ""
 	return c.eachTask(`{"events":[`, func(_ string, t swarm.Task) error {
-		return c.eachEvent(t.Key, func(e swarm.Event) error {
+		return c.eachEvent(t.Key, t.Cursor, func(e swarm.Event) error {
 			text := encode(dumpedEvent{t.Key.Task, e.Name, strconv.FormatInt(e.Seq, 10), newEventData(t.Key.Task, e)})
 			err := c.writeParts([]byte(separator), text)
 			count, separator = count+1, ","

@@ -58,11 +58,11 @@ type loggedEvent struct {
 // eventPage bounds the events of one read.
 const eventPage = 256
 
-// eachEvent reads a task's log page by page: a log may be larger than memory.
-func (c *call) eachEvent(key swarm.TaskKey, visit func(swarm.Event) error) error {
-	after := int64(0)
-	for {
-		page, err := c.h.streams.Events(c.ctx(), key, after, eventPage)
+// eachEvent reads a task's log page by page, as a log may be larger than memory, up to the
+// event with the number last.
+func (c *call) eachEvent(key swarm.TaskKey, last int64, visit func(swarm.Event) error) error {
+	for after := int64(0); after < last; {
+		page, err := c.h.streams.Events(c.ctx(), key, after, int(min(eventPage, last-after)))
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -73,12 +73,14 @@ func (c *call) eachEvent(key swarm.TaskKey, visit func(swarm.Event) error) error
 			after = e.Seq
 		}
 	}
+	return nil
 }
 
-// writeLog writes a task's whole log as elements of a JSON array.
-func (c *call) writeLog(key swarm.TaskKey, asText bool) error {
+// writeLog writes a task's log up to the event with the number last, as elements of a JSON
+// array.
+func (c *call) writeLog(key swarm.TaskKey, last int64, asText bool) error {
 	separator := ""
-	return c.eachEvent(key, func(e swarm.Event) error {
+	return c.eachEvent(key, last, func(e swarm.Event) error {
 		one := loggedEvent{Event: e.Name, Data: newEventData(key.Task, e), Sep: "\r\n"}
 		if asText {
 			one.Data = string(encode(one.Data))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -158,7 +159,7 @@ func (c *call) replyWithLog(response any, task swarm.TaskKey) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
 	head := append([]byte(`{"response":`), encode(response)...)
-	if err := c.writeAround(append(head, ','), []byte("}"), task, false); err != nil {
+	if err := c.writeAround(append(head, ','), []byte("}"), task, math.MaxInt64, false); err != nil {
 		c.abort(err)
 	}
 	return nil

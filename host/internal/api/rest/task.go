@@ -24,6 +24,9 @@ type taskRecord struct {
 	Title        *string          `json:"title"`
 	State        swarm.State      `json:"state"`
 	Usage        usage            `json:"usage"`
+
+	// cursor is the number of the last event.
+	cursor int64
 }
 
 // usage is what a task has used so far.
@@ -65,6 +68,7 @@ func (c *call) readRecord(id string) (taskRecord, error) {
 		ID: id, Owner: t.Owner, Contributors: nonNil(t.Contributors), Started: formatTime(t.Created), Events: []loggedEvent{},
 		Running: t.State == swarm.StateRunning, Queue: []stashedMessage{}, Remote: []string{},
 		Completed: t.State != swarm.StateRunning, State: t.State, Usage: newUsage(t.Usage),
+		cursor: t.Cursor,
 	}
 	for _, p := range t.Peers {
 		r.Remote = append(r.Remote, p.Swarm)
@@ -124,16 +128,16 @@ func (c *call) replyTask(id string) error {
 // writeRecord writes a record with its log.
 func (c *call) writeRecord(r taskRecord) error {
 	head, tail, _ := bytes.Cut(encode(r), []byte(`"events":[]`))
-	return c.writeAround(head, tail, c.taskKey(r.ID), true)
+	return c.writeAround(head, tail, c.taskKey(r.ID), r.cursor, true)
 }
 
-// writeAround writes a task's log between two pieces of JSON, as the member
-// "events".
-func (c *call) writeAround(head, tail []byte, key swarm.TaskKey, asText bool) error {
+// writeAround writes a task's log, up to the event with the number last, between two pieces
+// of JSON, as the member "events".
+func (c *call) writeAround(head, tail []byte, key swarm.TaskKey, last int64, asText bool) error {
 	if _, err := c.w.Write(append(head, `"events":[`...)); err != nil {
 		return err
 	}
-	if err := c.writeLog(key, asText); err != nil {
+	if err := c.writeLog(key, last, asText); err != nil {
 		return err
 	}
 	_, err := c.w.Write(append([]byte{']'}, tail...))

@@ -25,6 +25,9 @@ func (c *call) eachTask(open string, one func(separator string, t swarm.Task) er
 				}
 				separator = ","
 			}
+			if len(page) < taskPage {
+				break
+			}
 			page, err = c.h.tasks.Tasks(c.ctx(), c.instanceKey(), page[len(page)-1].Created, taskPage)
 		}
 		if err != nil {

@@ -29,7 +29,7 @@ func (r *deleteStmts) texts() map[**sql.Stmt]string {
 	texts := map[**sql.Stmt]string{
 		&r.doom: doomed + "WHERE tid = ? AND ended = ?",
 		&r.doomTenant: doomed + `WHERE tid IN (
-			SELECT t.tid FROM instances i CROSS JOIN tasks t ON t.iid = i.iid WHERE i.tenant = ? LIMIT ?)`,
+			SELECT t.tid FROM instances i CROSS JOIN tasks t ON t.iid = i.iid WHERE i.tenant = ? LIMIT CAST(? AS BIGINT))`,
 		&r.next:     "SELECT tid, -iid FROM tasks WHERE iid < 0 LIMIT 1",
 		&r.tenantOf: "SELECT tenant FROM instances WHERE iid = ?",
 		&r.recorded: `SELECT tid, iid FROM tasks INDEXED BY tasks_recorded

@@ -55,7 +55,7 @@ func (g *gatewayStateStmts) texts() map[**sql.Stmt]string {
 			ON CONFLICT (rid, kind, name) DO UPDATE SET version = excluded.version, expires = excluded.expires, value = excluded.value`,
 		&g.drop: "DELETE FROM gateway_state WHERE rid = ? AND kind = ? AND name = ?",
 		&g.dropExpired: `DELETE FROM gateway_state WHERE (rid, kind, name) IN (
-			SELECT rid, kind, name FROM gateway_state WHERE expires IS NOT NULL AND expires <= ? LIMIT ?)
+			SELECT rid, kind, name FROM gateway_state WHERE expires IS NOT NULL AND expires <= ? LIMIT CAST(? AS BIGINT))
 			RETURNING rid, length(name) + length(value)`,
 		&g.kept: "SELECT bytes FROM tenants WHERE tenant = ?",
 	}
@@ -68,7 +68,7 @@ const (
 		WHERE r.tenant = ? AND r.gateway = ? AND (s.expires IS NULL OR s.expires > ?) AND s.kind = ?`
 	findGatewayState = selectGatewayState + " AND r.realm = ? AND s.name = ?"
 	listGatewayState = selectGatewayState + ` AND r.realm BETWEEN ?5 AND ?6 AND (r.realm, s.name) > (?5, ?7)
-		ORDER BY r.realm, s.name LIMIT ?8`
+		ORDER BY r.realm, s.name LIMIT CAST(?8 AS BIGINT)`
 )
 
 // gatewayState implements [state.Store].

@@ -89,7 +89,7 @@ func (r *Reader) prepare(ctx context.Context, secret string) error {
 	}
 	return prepare(ctx, r.store.readers.db, map[**sql.Stmt]string{
 		&r.find: `SELECT i.tenant, i.swarm, i.instance, t.task FROM instances i CROSS JOIN tasks t ON t.iid = i.iid
-			WHERE t.task = ? ORDER BY i.iid LIMIT ?`,
+			WHERE t.task = ? ORDER BY i.iid LIMIT CAST(? AS BIGINT)`,
 	})
 }
 

@@ -48,6 +48,9 @@ const (
 	whereSpace = " WHERE i.tenant = ?1 AND i.swarm = ?2 AND i.instance = ?3"
 )
 
+// texts are the statements. Each casts its LIMIT: SQLite prepares a statement anew when a
+// bare parameter of LIMIT has got another value, see sqlite3ExprIsInteger in
+// https://www.sqlite.org/src/file?name=src/expr.c.
 func (r *readers) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&r.task:   "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
@@ -60,35 +63,35 @@ func (r *readers) texts() map[**sql.Stmt]string {
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,
 		&r.tasks: "SELECT t.task, t.body, t.created" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
-			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
+			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT CAST(? AS BIGINT)`,
 		// No name of a tenant has the byte FF, which UTF-8 does not use.
 		&r.paused: `SELECT i.tenant, i.swarm, i.instance, t.task, t.iid, t.tid, t.body
 			FROM tasks t INDEXED BY tasks_paused CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'paused' AND (t.iid, t.tid) > (?4, ?5)
 			AND t.iid IN (SELECT iid FROM instances WHERE tenant BETWEEN ?1 AND CASE ?1 WHEN x'' THEN x'FF' ELSE ?1 END
 				AND swarm = ?2 AND (?3 = x'' OR instance = ?3))
-			ORDER BY t.iid, t.tid LIMIT ?6`,
+			ORDER BY t.iid, t.tid LIMIT CAST(?6 AS BIGINT)`,
 		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
 		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
-			" AND e.id > (t.tid << 31) + ? AND e.id < (t.tid + 1) << 31 ORDER BY e.id LIMIT ?",
-		&r.history:     "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id LIMIT ?",
-		&r.historyTail: "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id DESC LIMIT ?",
+			" AND e.id > (t.tid << 31) + ? AND e.id < (t.tid + 1) << 31 ORDER BY e.id LIMIT CAST(? AS BIGINT)",
+		&r.history:     "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id LIMIT CAST(? AS BIGINT)",
+		&r.historyTail: "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id DESC LIMIT CAST(? AS BIGINT)",
 		&r.submission:  findSubmission,
 		&r.submissions: "SELECT " + submissionColumns + ` FROM instances i CROSS JOIN submissions s INDEXED BY submissions_listed
 			ON s.iid = i.iid AND s.door = ? AND s.accepted > 0 AND (s.accepted, s.key) < (?, ?)
-			WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ? ORDER BY s.accepted DESC, s.key DESC LIMIT ?`,
+			WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ? ORDER BY s.accepted DESC, s.key DESC LIMIT CAST(? AS BIGINT)`,
 		&r.turn: "SELECT r.jid, r.header, r.finish, r.input" + fromTask + " CROSS JOIN turns r" + whereTask +
 			" AND r.id = (t.tid << 31) + ?",
 		&r.turns: "SELECT r.id, r.header, r.finish" + fromTask + " CROSS JOIN turns r" + whereTask +
-			" AND r.id > (t.tid << 31) + ? AND r.id < (t.tid + 1) << 31 ORDER BY r.id LIMIT ?",
+			" AND r.id > (t.tid << 31) + ? AND r.id < (t.tid + 1) << 31 ORDER BY r.id LIMIT CAST(? AS BIGINT)",
 		&r.journal: "SELECT id, body FROM journal WHERE id BETWEEN ? AND ? ORDER BY id",
 		&r.value:   "SELECT v.value" + fromSpace + " CROSS JOIN kv v" + whereSpace + " AND v.sid = s.sid AND v.name = ?7",
 		&r.values: "SELECT v.name" + fromSpace + " CROSS JOIN kv v" + whereSpace +
-			" AND v.sid = s.sid AND v.name >= ?7 AND v.name > ?8 AND v.name < ?9 ORDER BY v.name LIMIT ?10",
+			" AND v.sid = s.sid AND v.name >= ?7 AND v.name > ?8 AND v.name < ?9 ORDER BY v.name LIMIT CAST(?10 AS BIGINT)",
 		&r.space: "SELECT s.keys, s.bytes" + fromSpace + whereSpace,
 		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
-			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
+			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT CAST(? AS BIGINT)`,
 		&r.footprint:      "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
 		&r.outboxMessages: "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
 		&r.namer:          "SELECT body FROM namers WHERE tenant = ?",
@@ -99,7 +102,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting
 			CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead = 0 ORDER BY o.id`,
-		&r.deadLetters: fromDead("outbox_dead") + " AND i.tenant = ? AND o.id < ? ORDER BY o.id DESC LIMIT ?",
+		&r.deadLetters: fromDead("outbox_dead") + " AND i.tenant = ? AND o.id < ? ORDER BY o.id DESC LIMIT CAST(? AS BIGINT)",
 		&r.deadOne:     fromDead("outbox_named") + " AND o.letter = ? AND i.tenant = ? ORDER BY o.id LIMIT 1",
 	}
 }

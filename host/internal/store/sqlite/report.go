@@ -32,7 +32,7 @@ func (s *Store) report(ctx context.Context, lg *slog.Logger, unclean bool) error
 }
 
 func (s *Store) count(ctx context.Context, from string) (n int64, err error) {
-	q := "SELECT count(*) FROM (SELECT 1 FROM " + from + " LIMIT ?) AS counted"
+	q := "SELECT count(*) FROM (SELECT 1 FROM " + from + " LIMIT CAST(? AS BIGINT)) AS counted"
 	err = s.readers.db.QueryRowContext(ctx, q, reportLimit).Scan(&n)
 	return n, err
 }

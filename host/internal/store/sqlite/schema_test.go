@@ -55,7 +55,8 @@ func TestOpenRefusesNewerSchema(t *testing.T) {
 }
 
 // Every statement finds what it needs by a key. A scan or a sort would cost
-// more the longer the host has been in use.
+// more the longer the host has been in use. No statement has a bare parameter as its LIMIT,
+// which would have it prepared anew for each value.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
@@ -66,6 +67,9 @@ func TestPlans(t *testing.T) {
 	for stmt, text := range texts {
 		if stmt == &s.readers.runningTasks || stmt == &s.readers.outboxes {
 			continue // scans the index of what is running, or waits, as it must
+		}
+		if strings.Contains(text, "LIMIT ?") {
+			t.Errorf("%s\nis prepared anew for each LIMIT", text)
 		}
 		args := make([]any, strings.Count(text, "?"))
 		rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)

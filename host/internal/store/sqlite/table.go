@@ -304,7 +304,7 @@ func (t *table) walkText() string {
 	if t.order != nil {
 		text += " ORDER BY " + strings.Join(t.order, ", ")
 	}
-	return text + " LIMIT ?"
+	return text + " LIMIT CAST(? AS BIGINT)"
 }
 
 // swapText replaces a body, unless it has changed since it was read.
@@ -337,7 +337,7 @@ func (t *table) returning() string {
 // sliceText deletes some of the rows of one parent.
 func (t *table) sliceText() string {
 	return "DELETE FROM " + t.name + " WHERE " + rowValue(t.key) + " IN (SELECT " + strings.Join(t.key, ", ") +
-		" FROM " + t.name + " WHERE " + t.doomedWhere() + " LIMIT ?)" + t.returning()
+		" FROM " + t.name + " WHERE " + t.doomedWhere() + " LIMIT CAST(? AS BIGINT))" + t.returning()
 }
 
 // findText selects the keys, and the number if there is one, of some of the rows
@@ -347,7 +347,7 @@ func (t *table) findText() string {
 	if t.number != "" {
 		columns = append(columns[:len(columns):len(columns)], t.number)
 	}
-	return "SELECT " + strings.Join(columns, ", ") + " FROM " + t.name + " WHERE " + t.doomedWhere() + " LIMIT ?"
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + t.name + " WHERE " + t.doomedWhere() + " LIMIT CAST(? AS BIGINT)"
 }
 
 // dropText deletes a row by its key.

@@ -112,7 +112,7 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.setAnswer: `UPDATE submissions SET answer = ?1, expires = CASE WHEN keep > 0 THEN ?2 + keep ELSE expires END
 			WHERE iid = ?3 AND door = ?4 AND key = ?5 AND task = ?6`,
 		&t.delPosts: `DELETE FROM submissions WHERE (iid, door, key) IN (
-			SELECT iid, door, key FROM submissions WHERE answer > 0 AND expires <= ? LIMIT ?)`,
+			SELECT iid, door, key FROM submissions WHERE answer > 0 AND expires <= ? LIMIT CAST(? AS BIGINT))`,
 	}
 }
 

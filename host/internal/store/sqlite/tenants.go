@@ -85,7 +85,7 @@ func containsTenant(list []TenantUsage, tenant string) bool {
 // are on their way out have no instance any more.
 const headersQuery = `SELECT r.id, i.tenant, i.swarm, i.instance, t.task, r.header
 	FROM turns r CROSS JOIN tasks t ON t.tid = r.id >> 31 CROSS JOIN instances i ON i.iid = t.iid
-	WHERE r.id > ? ORDER BY r.id LIMIT ?`
+	WHERE r.id > ? ORDER BY r.id LIMIT CAST(? AS BIGINT)`
 
 // Modules returns the digests of the modules that records name. It reads every
 // record's header, a page at a time.
