@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos migrate-large test-postgres failover guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -240,6 +240,10 @@ test-postgres: guests
 failover: guests
 	SKEP_FAILOVERS=$(or $(FAILOVERS),10) $(GO) test -count=1 -timeout 60m -run '^(TestFailover|TestLaggingStandby)$$' -v ./host/internal/hosttest/crash
 	SKEP_CUTS=1000 $(GO) test -count=1 -timeout 60m -run '^TestCut$$' -v ./host/internal/store/postgres
+
+# The tests of hosts that are silent, without the fence in front of their writes, must fail.
+soak-cluster-control:
+	$(GO) test -count=1 -run '^TestControl$$' -v ./host/internal/store/cluster
 
 # 100,000 tasks from a data directory to a PostgreSQL server and back.
 migrate-large:

@@ -40,10 +40,6 @@ CREATE TABLE IF NOT EXISTS timeline (
 	number BIGINT NOT NULL
 );`
 
-// fenceGroup numbers a group. Without a row it divides by zero, and the group is undone.
-const fenceGroup = `WITH f AS (UPDATE hosts SET seq = $2::bigint WHERE hid = $1::bigint AND seq = $2::bigint - 1 AND NOT dead RETURNING 1)
-	SELECT 1 / count(*) FROM f`
-
 // Session settings of a connection that writes groups: a process that is stopped in the midst
 // of one must not hold its locks, and an acknowledged group must be on the disk.
 var writerSettings = map[string]string{

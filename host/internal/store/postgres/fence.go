@@ -1,0 +1,7 @@
+//go:build !nofence
+
+package postgres
+
+// fenceGroup numbers a group. Without a row it divides by zero, and the group is undone.
+const fenceGroup = `WITH f AS (UPDATE hosts SET seq = $2::bigint WHERE hid = $1::bigint AND seq = $2::bigint - 1 AND NOT dead RETURNING 1)
+	SELECT 1 / count(*) FROM f`
