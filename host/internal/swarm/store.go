@@ -84,6 +84,11 @@ type TaskLog interface {
 	// behind a place, empty for the start. next is its end, empty on the last page. Another
 	// place is refused with ErrInvalid.
 	PausedTasks(ctx context.Context, within InstanceKey, after string, limit int) (tasks []Task, next string, err error)
+	// ListTasks lists the records of the tasks that filter selects, newest first or dearest
+	// first. It looks at a bounded number of tasks: a page has at most limit records, and may
+	// have none although others follow. It begins behind a place, empty for the start. next is
+	// its end, empty on the last page. Another place is refused with ErrInvalid.
+	ListTasks(ctx context.Context, filter TaskFilter, after string, limit int) (tasks []Task, next string, err error)
 	// Events returns events with Seq > after in pages, like History.
 	Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error)
 	// History returns entries with Seq > after, oldest first: at most limit, and

@@ -17,6 +17,8 @@ type encodedMutation struct {
 	state          swarm.State
 	created        int64
 	definition     []byte // nil for none
+	entrypoint     string
+	microUSD       int64
 	body           []byte
 	consume        []int64
 	stash, unstash bool
@@ -159,6 +161,9 @@ func (c closer) encodeMutation(st swarm.Mutation) (*encodedMutation, error) {
 		stash:   st.Stash,
 		unstash: st.Unstash,
 		answers: st.Answers,
+
+		entrypoint: st.Task.Entrypoint,
+		microUSD:   st.Task.Usage.MicroUSD,
 	}
 	if st.Task.Definition != "" {
 		e.definition = []byte(st.Task.Definition)

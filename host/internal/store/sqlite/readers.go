@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/url"
 	"runtime"
 
@@ -23,6 +24,7 @@ type readers struct {
 	runningTasks                 *sql.Stmt
 	tasks, instances             *sql.Stmt
 	paused                       *sql.Stmt
+	listed                       listStmts
 	events, history, historyTail *sql.Stmt
 	submission, submissions      *sql.Stmt
 	turn, turns, journal         *sql.Stmt
@@ -52,6 +54,12 @@ const (
 // bare parameter of LIMIT has got another value, see sqlite3ExprIsInteger in
 // https://www.sqlite.org/src/file?name=src/expr.c.
 func (r *readers) texts() map[**sql.Stmt]string {
+	texts := r.listed.texts()
+	maps.Copy(texts, r.ownTexts())
+	return texts
+}
+
+func (r *readers) ownTexts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&r.task:   "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
 		&r.rows:   "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",

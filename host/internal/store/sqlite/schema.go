@@ -249,6 +249,19 @@ var migrations = []string{
 	CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;`,
 
 	`CREATE INDEX tasks_paused ON tasks (iid) WHERE state = 'paused';`,
+
+	// Tasks are listed over all instances. Most tasks are completed and cost no money: the
+	// indexes of states and costs leave those out. The entrypoint and the cost of an older
+	// task are in its sealed record only, until it is written again.
+	`ALTER TABLE tasks ADD COLUMN tenant BLOB;
+	ALTER TABLE tasks ADD COLUMN entrypoint BLOB;
+	ALTER TABLE tasks ADD COLUMN micro_usd INTEGER NOT NULL DEFAULT 0;
+	UPDATE tasks SET tenant = (SELECT tenant FROM instances i WHERE i.iid = tasks.iid);
+	CREATE INDEX tasks_all ON tasks (created);
+	CREATE INDEX tasks_of_tenant ON tasks (tenant, created);
+	CREATE INDEX tasks_in_state ON tasks (state, created) WHERE state <> 'completed';
+	CREATE INDEX tasks_given_to ON tasks (entrypoint, created);
+	CREATE INDEX tasks_by_cost ON tasks (micro_usd) WHERE micro_usd > 0;`,
 }
 
 // migrate brings the schema to the version that steps lead to.

@@ -202,6 +202,13 @@ var serverMigrations = []string{
 		n    BIGINT PRIMARY KEY,
 		line BYTEA NOT NULL
 	);`,
+	`ALTER TABLE tasks ADD COLUMN tenant BYTEA, ADD COLUMN entrypoint BYTEA, ADD COLUMN micro_usd BIGINT NOT NULL DEFAULT 0;
+	UPDATE tasks SET tenant = (SELECT i.tenant FROM instances i WHERE i.iid = tasks.iid);
+	CREATE INDEX tasks_all ON tasks (created, tid);
+	CREATE INDEX tasks_of_tenant ON tasks (tenant, created, tid);
+	CREATE INDEX tasks_in_state ON tasks (state, created, tid) WHERE state <> 'completed';
+	CREATE INDEX tasks_given_to ON tasks (entrypoint, created, tid);
+	CREATE INDEX tasks_by_cost ON tasks (micro_usd, tid) WHERE micro_usd > 0;`,
 }
 
 // numberColumns are the columns that number the rows of their tables.

@@ -42,6 +42,7 @@ type tables struct {
 
 	findInstance, addInstance              *sql.Stmt
 	findTask, addTask, setTask, setBody    *sql.Stmt
+	setFacts                               *sql.Stmt
 	findAgent, addAgent, setState          *sql.Stmt
 	addRow, deleteRow, dropRow             *sql.Stmt
 	stashRows, unstashRows                 *sql.Stmt
@@ -85,18 +86,20 @@ func (t *tables) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.findInstance: "SELECT iid FROM instances WHERE tenant = ? AND swarm = ? AND instance = ?",
 		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT (tenant, swarm, instance) DO NOTHING",
-		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
-		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (iid, task) DO NOTHING",
+		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body), entrypoint, micro_usd FROM tasks WHERE iid = ? AND task = ?",
+		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body, tenant, entrypoint, micro_usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (iid, task) DO NOTHING",
 		&t.reserveJIDs:  "INSERT INTO meta VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
-		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
-		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
-		&t.addAgent:     "INSERT INTO agents (tid, agent) VALUES (?, ?)",
-		&t.setState:     "UPDATE agents SET state = ? WHERE aid = ?",
-		&t.addRow:       "INSERT INTO queue (id, stash, body) VALUES (?, ?, ?)",
-		&t.deleteRow:    "DELETE FROM queue WHERE id = ?",
-		&t.dropRow:      "DELETE FROM queue WHERE id = ? RETURNING length(body)",
-		&t.stashRows:    "UPDATE queue SET stash = 1 WHERE id BETWEEN ? AND ? AND stash = 0",
+		// The indexes of what is set are written anew, so that what seldom changes is set apart.
+		&t.setTask:   "UPDATE tasks SET state = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
+		&t.setFacts:  "UPDATE tasks SET created = ?, entrypoint = ?, micro_usd = ? WHERE tid = ?",
+		&t.setBody:   "UPDATE tasks SET body = ? WHERE tid = ?",
+		&t.findAgent: "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
+		&t.addAgent:  "INSERT INTO agents (tid, agent) VALUES (?, ?)",
+		&t.setState:  "UPDATE agents SET state = ? WHERE aid = ?",
+		&t.addRow:    "INSERT INTO queue (id, stash, body) VALUES (?, ?, ?)",
+		&t.deleteRow: "DELETE FROM queue WHERE id = ?",
+		&t.dropRow:   "DELETE FROM queue WHERE id = ? RETURNING length(body)",
+		&t.stashRows: "UPDATE queue SET stash = 1 WHERE id BETWEEN ? AND ? AND stash = 0",
 		// Rows that wait are not looked at, however many there are.
 		&t.unstashRows: "UPDATE queue INDEXED BY queue_stash SET stash = 0 WHERE id BETWEEN ? AND ? AND stash <> 0",
 		&t.addEvent:    "INSERT INTO events (id, body) VALUES (?, ?)",

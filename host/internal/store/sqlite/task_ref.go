@@ -18,7 +18,10 @@ type taskRef struct {
 	ended   sql.NullInt64
 	oldest  sql.NullInt64
 	size    int64
-	agents  map[string]*agentRef
+	// entrypoint and microUSD are columns by which tasks are listed.
+	entrypoint string
+	microUSD   int64
+	agents     map[string]*agentRef
 	// rows holds the sizes of rows that were written since the task is
 	// remembered. Asking the engine when they go costs as much as deleting them.
 	rows map[int64]int64
@@ -58,8 +61,10 @@ func (t *tables) addedTask(ctx context.Context, iid int64, s *encodedMutation) (
 	}
 	ref := newTaskRef()
 	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
+	ref.entrypoint, ref.microUSD = s.entrypoint, s.microUSD
 	ref.added = true
-	tid, err := t.insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body)
+	tid, err := t.insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body,
+		[]byte(s.key.Tenant), []byte(s.entrypoint), s.microUSD)
 	if tid == 0 || err != nil {
 		return nil, err
 	}
@@ -76,32 +81,39 @@ func (t *tables) task(ctx context.Context, iid int64, key swarm.TaskKey) (*taskR
 	}
 	ref := newTaskRef()
 	var state string
+	var entrypoint []byte
 	err := t.findTask.QueryRowContext(ctx, iid, []byte(key.Task)).Scan(
-		&ref.tid, &state, &ref.created, &ref.ended, &ref.oldest, &ref.size)
+		&ref.tid, &state, &ref.created, &ref.ended, &ref.oldest, &ref.size, &entrypoint, &ref.microUSD)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = refuse(swarm.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	ref.state = swarm.State(state)
+	ref.state, ref.entrypoint = swarm.State(state), string(entrypoint)
 	t.tasks.put(key, ref)
 	return ref, nil
 }
 
 func (t *tables) replaceTask(ctx context.Context, ref *taskRef, s *encodedMutation) (err error) {
+	if ref.created != s.created || ref.entrypoint != s.entrypoint || ref.microUSD != s.microUSD {
+		ref.created, ref.entrypoint, ref.microUSD = s.created, s.entrypoint, s.microUSD
+		if _, err := t.setFacts.ExecContext(ctx, s.created, []byte(s.entrypoint), s.microUSD, ref.tid); err != nil {
+			return err
+		}
+	}
 	t.delta.add(s.key.Tenant, int64(len(s.body))-ref.size, 0)
 	ref.size = int64(len(s.body))
 	firstTurn := !ref.oldest.Valid && s.turnEnd().Valid
-	if ref.state == s.state && ref.created == s.created && !firstTurn {
+	if ref.state == s.state && !firstTurn {
 		_, err = t.setBody.ExecContext(ctx, s.body, ref.tid)
 		return err
 	}
-	ref.state, ref.created, ref.ended = s.state, s.created, s.ended()
+	ref.state, ref.ended = s.state, s.ended()
 	if firstTurn {
 		ref.oldest = s.turnEnd()
 	}
-	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body, ref.tid)
+	_, err = t.setTask.ExecContext(ctx, string(s.state), ref.ended, ref.oldest, s.definition, s.body, ref.tid)
 	return err
 }
 

@@ -80,6 +80,7 @@ func RunTaskLog(t *testing.T, e Engine) {
 	run(t, e, "tail", tailCases)
 	run(t, e, "list", listCases)
 	run(t, e, "paused", pausedCases)
+	run(t, e, "task filter", taskFilterCases)
 	run(t, e, "isolation", isolationCases)
 	run(t, e, "payload", payloadCases)
 	run(t, e, "concurrency", concurrencyCases)

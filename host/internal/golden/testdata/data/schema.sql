@@ -134,7 +134,7 @@ CREATE TABLE tasks (
 		task    BLOB NOT NULL,
 		state   TEXT NOT NULL,
 		created INTEGER NOT NULL,
-		body    BLOB NOT NULL, ended INTEGER, oldest INTEGER, definition BLOB,
+		body    BLOB NOT NULL, ended INTEGER, oldest INTEGER, definition BLOB, tenant BLOB, entrypoint BLOB, micro_usd INTEGER NOT NULL DEFAULT 0,
 		UNIQUE (iid, task)
 	) STRICT;
 CREATE TABLE tenants (
@@ -175,9 +175,14 @@ CREATE INDEX queue_stash ON queue (id) WHERE stash <> 0;
 CREATE INDEX submissions_done ON submissions (expires) WHERE answer > 0;
 CREATE INDEX submissions_listed ON submissions (iid, door, accepted, key) WHERE accepted > 0;
 CREATE INDEX submissions_open ON submissions (iid, task, cursor) WHERE answer = 0;
+CREATE INDEX tasks_all ON tasks (created);
 CREATE INDEX tasks_by_age ON tasks (iid, created);
+CREATE INDEX tasks_by_cost ON tasks (micro_usd) WHERE micro_usd > 0;
 CREATE INDEX tasks_defined ON tasks (definition) WHERE definition IS NOT NULL AND ended IS NULL;
 CREATE INDEX tasks_ended ON tasks (ended) WHERE ended IS NOT NULL;
+CREATE INDEX tasks_given_to ON tasks (entrypoint, created);
+CREATE INDEX tasks_in_state ON tasks (state, created) WHERE state <> 'completed';
+CREATE INDEX tasks_of_tenant ON tasks (tenant, created);
 CREATE INDEX tasks_paused ON tasks (iid) WHERE state = 'paused';
 CREATE INDEX tasks_recorded ON tasks (oldest) WHERE ended IS NOT NULL AND oldest IS NOT NULL;
 CREATE INDEX tasks_running ON tasks (tid) WHERE state = 'running';
