@@ -44,6 +44,8 @@ type Posts interface {
 type Tasks interface {
 	Task(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error)
 	Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error)
+	// ListTasks lists the tasks that a filter selects, in pages; see [swarm.TaskLog].
+	ListTasks(ctx context.Context, filter swarm.TaskFilter, after string, limit int) (tasks []swarm.Task, next string, err error)
 	History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
 	Turns(ctx context.Context, key swarm.TaskKey, after int64, limit int) (page []swarm.TurnSummary, more bool, err error)
 	CancelTask(ctx context.Context, key swarm.TaskKey, by string) error

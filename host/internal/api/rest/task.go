@@ -83,9 +83,13 @@ func (c *call) readRecord(id string) (taskRecord, error) {
 
 // readSnapshot reads a task of the caller.
 func (c *call) readSnapshot(id string) (swarm.Snapshot, error) {
-	snap, err := c.h.tasks.Task(c.ctx(), c.taskKey(id))
+	return c.readTask(c.taskKey(id))
+}
+
+func (c *call) readTask(key swarm.TaskKey) (swarm.Snapshot, error) {
+	snap, err := c.h.tasks.Task(c.ctx(), key)
 	if errors.Is(err, swarm.ErrNotFound) {
-		return swarm.Snapshot{}, taskNotFound(id)
+		return swarm.Snapshot{}, taskNotFound(key.Task)
 	}
 	return snap, err
 }

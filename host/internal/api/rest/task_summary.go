@@ -11,7 +11,9 @@ import (
 // taskSummary is a task without what grows with its mail. Events and history have
 // routes of their own.
 type taskSummary struct {
-	ID           string      `json:"task_id"`
+	ID string `json:"task_id"`
+	// Tenant is set in a list of others' tasks.
+	Tenant       string      `json:"tenant,omitempty"`
 	Instance     string      `json:"instance"`
 	Owner        string      `json:"task_owner"`
 	Contributors []string    `json:"task_contributors"`
@@ -56,6 +58,12 @@ func (c *call) listTasks() error {
 	if err != nil {
 		return err
 	}
+	if filtered, err := c.isFiltered(); filtered || err != nil {
+		if err != nil {
+			return err
+		}
+		return c.filteredTasks(int(limit))
+	}
 	before := time.Time{}
 	text, err := c.param("before")
 	if err != nil {
@@ -89,13 +97,17 @@ func (c *call) listTasks() error {
 
 // showTask is GET /skep/v1/tasks/{id}.
 func (c *call) showTask() error {
-	snap, err := c.readSnapshot(c.r.PathValue("task_id"))
+	snap, own, err := c.readVisible()
 	if err != nil {
 		return err
 	}
 	answer, ended, err := c.taskEnding(snap.Task)
 	if err != nil {
 		return err
+	}
+	summary := newTaskSummary(snap.Task)
+	if !own {
+		summary, answer = newTaskShape(snap.Task), nil
 	}
 	stash := 0
 	for _, row := range snap.Rows {
@@ -109,7 +121,7 @@ func (c *call) showTask() error {
 		Stashed int     `json:"stashed"`
 		Answer  *string `json:"answer"`
 		Ended   *string `json:"ended"`
-	}{newTaskSummary(snap.Task), len(snap.Rows) - stash, stash, answer, ended})
+	}{summary, len(snap.Rows) - stash, stash, answer, ended})
 }
 
 // taskEnding returns a task's answer and when it ended; nil for a running task. A
@@ -138,14 +150,28 @@ func (c *call) taskEnding(t swarm.Task) (answer, ended *string, err error) {
 
 // cancelTask is POST /skep/v1/tasks/{id}/cancel.
 func (c *call) cancelTask() error {
-	id := c.r.PathValue("task_id")
-	if err := c.h.tasks.CancelTask(c.ctx(), c.taskKey(id), string(c.principal().Role)+" "+c.w.who.ID); err != nil {
+	key, own, err := c.visibleTask()
+	if err == nil {
+		err = c.h.tasks.CancelTask(c.ctx(), key, c.canceller(own))
+	}
+	if _, elsewhere := errors.AsType[*swarm.Elsewhere](err); !own && !elsewhere {
+		err = c.auditAct("task.cancel", key.Tenant+"/"+truncate(key.Instance)+"/"+truncate(key.Task), err)
+	}
+	if err != nil {
 		return err
 	}
 	reply(c.w, http.StatusAccepted, struct {
 		Task   string      `json:"task_id"`
 		Status string      `json:"status"`
 		State  swarm.State `json:"state"`
-	}{id, "accepted", swarm.StateCancelled})
+	}{key.Task, "accepted", swarm.StateCancelled})
 	return nil
+}
+
+// canceller names the caller to the owner of a task.
+func (c *call) canceller(own bool) string {
+	if own {
+		return string(c.principal().Role) + " " + c.w.who.ID
+	}
+	return string(c.w.who.Role) + " " + c.w.who.ID
 }

@@ -62,7 +62,7 @@ func (c *call) turns() error {
 	if err != nil {
 		return err
 	}
-	snap, err := c.readSnapshot(c.r.PathValue("task_id"))
+	snap, own, err := c.readVisible()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,11 @@ func (c *call) turns() error {
 	}
 	turns, next := []turnSummary{}, (*int64)(nil)
 	for _, t := range page {
-		turns = append(turns, newTurnSummary(t))
+		s := newTurnSummary(t)
+		if !own {
+			s.Spans = nil // their names and attributes are the agent's words
+		}
+		turns = append(turns, s)
 	}
 	if more {
 		next = &page[len(page)-1].N
