@@ -25,6 +25,8 @@ type Task struct {
 	Usage     Usage  `json:"usage"`
 	// Answer is what an ended task ended with. Only [Client.Task] gives it.
 	Answer string `json:"answer"`
+	// Tenant is whose task it is, in what is shown of others' tasks.
+	Tenant string `json:"tenant"`
 	// Instance is the role and id of the principal whose task it is.
 	Instance string `json:"instance"`
 	// Updated is when the task last changed, and Cursor its last event then.
@@ -149,6 +151,10 @@ func (c *Client) Tasks(ctx context.Context, before string, limit int) (tasks []T
 	if before != "" {
 		query.Set("before", before)
 	}
+	return c.taskPage(ctx, query)
+}
+
+func (c *Client) taskPage(ctx context.Context, query url.Values) (tasks []Task, next string, err error) {
 	var page struct {
 		Tasks []json.RawMessage `json:"tasks"`
 		Next  string            `json:"next"`

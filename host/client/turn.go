@@ -103,9 +103,14 @@ func spanOf(ms float64) time.Duration { return time.Duration(ms * float64(time.M
 // Turns gives the turns of a task after the one with a number, 0 for all, in the
 // order of their numbers, page by page. An error is the last element.
 func (c *Client) Turns(ctx context.Context, id string, after int64) iter.Seq2[Turn, error] {
+	return c.TurnsOf(ctx, TaskOf{ID: id}, after)
+}
+
+// TurnsOf is [Client.Turns] for another's task; it has no spans.
+func (c *Client) TurnsOf(ctx context.Context, of TaskOf, after int64) iter.Seq2[Turn, error] {
 	return func(yield func(Turn, error) bool) {
 		for {
-			page, next, err := c.turns(ctx, id, after)
+			page, next, err := c.turns(ctx, of, after)
 			if err != nil {
 				yield(Turn{}, err)
 				return
@@ -128,7 +133,7 @@ func (c *Client) Turns(ctx context.Context, id string, after int64) iter.Seq2[Tu
 }
 
 // turns reads one page.
-func (c *Client) turns(ctx context.Context, id string, after int64) (list []Turn, next *int64, err error) {
+func (c *Client) turns(ctx context.Context, of TaskOf, after int64) (list []Turn, next *int64, err error) {
 	query := url.Values{}
 	if after > 0 {
 		query.Set("after", strconv.FormatInt(after, 10))
@@ -137,7 +142,7 @@ func (c *Client) turns(ctx context.Context, id string, after int64) (list []Turn
 		Turns []json.RawMessage `json:"turns"`
 		Next  *int64            `json:"next"`
 	}
-	if _, err := c.do(ctx, call{method: http.MethodGet, path: taskPath(id) + "/turns?" + query.Encode()}, &page); err != nil {
+	if _, err := c.do(ctx, call{method: http.MethodGet, path: of.path("/turns", query)}, &page); err != nil {
 		return nil, nil, err
 	}
 	for _, raw := range page.Turns {

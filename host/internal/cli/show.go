@@ -25,20 +25,30 @@ on the host's machine: ` + "`skep replay ID --calls`" + ` there lists every call
 turns from the data directory, and --turn N those of one.
 
 -o json gives the task's record with its events, its turns, and the history of each
-agent.`
+agent.
+
+With --owner, and --tenant for operators, it shows the shape of another's task: who mailed
+whom, when, and how much, what turns have cost and how they ended, and nothing that was said.`
 
 const taskShowExample = `  skep task show 3b0e4c1a-…
   skep task show 3b0e4c1a-… --full | less
+  skep task show 3b0e4c1a-… --tenant acme --owner user:bob
   skep task show 3b0e4c1a-… -o json | jq .state`
 
 func (a *app) taskShowCommand() *cobra.Command {
 	full := false
+	var of client.TaskOf
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show what happened in a task", Args: exactArguments("the ID of a task"),
 		Long: taskShowHelp, Example: taskShowExample,
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "show every text in full")
+	ownerFlags(cmd, &of)
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		if of != (client.TaskOf{}) {
+			of.ID = args[0]
+			return a.showShape(cmd.Context(), c, of)
+		}
 		t, err := c.Task(cmd.Context(), args[0])
 		if err != nil {
 			return err

@@ -27,23 +27,36 @@ func (a *app) connected(do func(cmd *cobra.Command, c *client.Client, args []str
 }
 
 func (a *app) taskCancelCommand() *cobra.Command {
-	return &cobra.Command{
+	var of client.TaskOf
+	cmd := &cobra.Command{
 		Use: "cancel ID", Short: "End a task now", Args: exactArguments("the ID of a task"),
 		Long: `Cancel stops a task's running turns and ends it. Who waits for its answer is told.
 A later message to the task opens it again.
 
+Operators end tasks of others with --owner and --tenant, admins those of their tenant with
+--owner; the audit log has a line of it.
+
 What its agents have done stays done. A workflow that is to undo its steps is cancelled by a message:
 skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_id": WORKFLOW}}'`,
-		Example: "  skep task cancel 3b0e4c1a-…",
-		RunE: a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if err := c.Cancel(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			if a.json() {
-				return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
-			}
-			a.notef("task %s is cancelled", inLine(args[0]))
-			return nil
-		}),
+		Example: "  skep task cancel 3b0e4c1a-…\n  skep task cancel 3b0e4c1a-… --tenant acme --owner user:bob",
 	}
+	ownerFlags(cmd, &of)
+	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		of.ID = args[0]
+		if err := c.CancelOf(cmd.Context(), of); err != nil {
+			return err
+		}
+		if a.json() {
+			return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
+		}
+		a.notef("task %s is cancelled", inLine(args[0]))
+		return nil
+	})
+	return cmd
+}
+
+// ownerFlags adds the flags that name another's task.
+func ownerFlags(cmd *cobra.Command, of *client.TaskOf) {
+	cmd.Flags().StringVar(&of.Instance, "owner", "", "whose task it is, as `ROLE:ID`, for admins and operators")
+	cmd.Flags().StringVar(&of.Tenant, "tenant", "", "the `TENANT` of the owner, for operators")
 }
