@@ -30,7 +30,7 @@ func (l *listStmts) texts() map[**sql.Stmt]string {
 	}
 	byAge := func(index, where string) string {
 		return from(index) + where + `t.created <= ?1 AND (t.created, t.tid) < (?1, ?2) AND t.created >= ?3
-			ORDER BY t.created DESC, t.tid DESC LIMIT ?4`
+			ORDER BY t.created DESC, t.tid DESC LIMIT CAST(?4 AS BIGINT)`
 	}
 	return map[**sql.Stmt]string{
 		&l.all:      byAge("tasks_all", ""),
@@ -40,7 +40,7 @@ func (l *listStmts) texts() map[**sql.Stmt]string {
 		&l.inState: byAge("tasks_in_state", "t.state <> 'completed' AND t.state = ?5 AND "),
 		&l.givenTo: byAge("tasks_given_to", "t.entrypoint = ?5 AND "),
 		&l.byCost: from("tasks_by_cost") + `t.micro_usd > 0 AND t.micro_usd <= ?1 AND (t.micro_usd, t.tid) < (?1, ?2) AND t.micro_usd >= ?3
-			ORDER BY t.micro_usd DESC, t.tid DESC LIMIT ?4`,
+			ORDER BY t.micro_usd DESC, t.tid DESC LIMIT CAST(?4 AS BIGINT)`,
 		// A task that is on its way out has no instance.
 		&l.body: "SELECT body FROM tasks WHERE tid = ? AND iid > 0",
 	}
