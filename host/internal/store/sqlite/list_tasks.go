@@ -13,7 +13,7 @@ import (
 // Bounds of the rows that a list looks at: at once, and for one page.
 const (
 	listChunk   = 1000
-	maxExamined = 5000
+	maxExamined = 2000
 )
 
 // listStmts list tasks by their indexes.

@@ -1,0 +1,40 @@
+package pages_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/client"
+	"skep/host/internal/hosttest"
+)
+
+// TestOperatePage: an operator follows the page with a user's task that runs.
+func TestOperatePage(t *testing.T) {
+	t.Parallel()
+	page, p := hosttest.ReadText(t, "../../../docs/operate.md"), install(t)
+	h, _ := hosttest.StartText(t, strings.ReplaceAll(hosttest.ScriptSwarm, `"crash"`, `"alice"`)+hosttest.CallerTables, nil)
+	h.Key = hosttest.ScriptKey
+	alice := h.Client(t)
+	_, err := alice.PostAsync(t.Context(), client.Post{Task: "lamp", Subject: "a planted subject", Body: `[["sleep",{"ms":600000}]]`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, s := range consolesIn(page) {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "PATH="+filepath.Dir(p.path)+":$PATH; "+s.command)
+		cmd.Env = append(p.env[:len(p.env):len(p.env)], "SKEP_URL="+h.URL(), "SKEP_TOKEN="+hosttest.OperatorKey)
+		out, err := cmd.CombinedOutput()
+		if err != nil || s.output != "" && !s.matches(string(out)) || strings.Contains(string(out), "planted") {
+			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
+		}
+		tried++
+	}
+	if tried != 6 {
+		t.Errorf("%d commands", tried)
+	}
+	if got, err := alice.Task(t.Context(), "lamp"); err != nil || got.State != "cancelled" || !strings.Contains(got.Answer, "operator op") {
+		t.Errorf("the task is %s, %q, %v", got.State, got.Answer, err)
+	}
+}
