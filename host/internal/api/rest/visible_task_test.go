@@ -28,7 +28,7 @@ func watchedHost(t *testing.T, entries *[]audit.Entry) *testHost {
 			other.Tenant = tenant
 			h.also = append(h.also, other)
 		}
-		h.opt.Audit = recordingAudit{entries}
+		h.opt.Audit, h.opt.Debug = recordingAudit{entries}, true
 	})
 	for _, owner := range []string{"default/user/alice", "acme/user/alice", "gone/user/alice", "default/user/bob"} {
 		tenant, id := strings.Split(owner, "/")[0], strings.Split(owner, "/")[2]
@@ -262,5 +262,41 @@ func TestCancelByRole(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// No route that reads shows operators and admins what was said in tasks of others, whether it
+// answers or refuses.
+func TestNoRouteShowsContentByRole(t *testing.T) {
+	t.Parallel()
+	var entries []audit.Entry
+	h := watchedHost(t, &entries)
+	tried := 0
+	for _, op := range document(t).Operations() {
+		if op.Method != http.MethodGet {
+			continue
+		}
+		for _, of := range whose {
+			for _, task := range []string{"done-", "paused-", "last-"} {
+				path := strings.ReplaceAll(good[op.String()].path, "/done", "/"+task+of.name)
+				mark := "?"
+				if strings.Contains(path, "?") {
+					mark = "&"
+				}
+				named := path + mark + "tenant=" + of.tenant + "&instance=" + of.instance + "&task_id=" + task + of.name
+				for _, token := range []string{"default/operator/op", "acme/operator/op", "default/admin/ada", "acme/admin/ann"} {
+					for _, p := range []string{path, named, named + "&scope=host", named + "&scope=tenant"} {
+						wantNoPlanted(t, token+" GET "+p, h.do(request{path: p, token: token}).body)
+						tried++
+					}
+				}
+			}
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("%d requests", tried)
+	}
+	for _, e := range entries {
+		wantNoPlanted(t, "the audit log", fmt.Sprintf("%+v", e))
 	}
 }
