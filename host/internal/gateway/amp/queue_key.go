@@ -51,8 +51,9 @@ func (q *queue) keys() (list []string) {
 }
 
 // wants reports whether a message of a topic that all hosts read is for this one. An answer is for
-// the host whose swarm its agent is of, which may not ask before it was started again. It is asked of
-// each record of the mesh: it makes no list of keys.
+// the host whose swarm its agent is of, which may not ask before it was started again; so is what is for
+// an agent of that swarm that is not there, whose sender gets an error. It is asked of each record of the
+// mesh: it makes no list of keys.
 func (q *queue) wants(kind message.Type, agent string) bool {
 	if kind == message.Response || kind == message.Error {
 		return q.isOwn(agent)
@@ -63,7 +64,7 @@ func (q *queue) wants(kind message.Type, agent string) bool {
 		return false
 	}
 	return slices.ContainsFunc(q.g.Partners(), func(p gateway.Partner) bool {
-		return isQueued(p) && (isMesh || slices.ContainsFunc(q.g.Runtime.ExposedAgents(p.Caller()), func(a gateway.ExposedAgent) bool {
+		return isQueued(p) && (isMesh || q.isOwn(agent) || slices.ContainsFunc(q.g.Runtime.ExposedAgents(p.Caller()), func(a gateway.ExposedAgent) bool {
 			return a.Name == agent[:at] && a.Swarm == agent[at+1:]
 		}))
 	})

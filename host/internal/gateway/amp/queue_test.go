@@ -261,7 +261,8 @@ func TestOwnEvent(t *testing.T) {
 }
 
 // TestWants (M-096): of topics that all read, the host takes what is for agents that partners with
-// queues see, what is for all, and answers to its agents, after a start, too.
+// queues see, what is for others of its swarm, whose senders get an error, what is for all, and answers to its
+// agents, after a start, too.
 func TestWants(t *testing.T) {
 	t.Parallel()
 	rt := gatewaytest.New()
@@ -274,7 +275,7 @@ func TestWants(t *testing.T) {
 	q := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, Kafka: &Kafka{Prefix: "amp", Swarm: "hive"}}).queue
 	for what, want := range map[string]bool{
 		"request calc@hive": true, "event calc@hive": true, "event ": true, "request registry": true, "response calc@hive": true, "error gone@hive": true,
-		"request context": true, "event registry": false, "request ": false, "request calc": false, "request @hive": false, "request calc@hive-2": false, "response calc@hive-2": false, "response ": false, "event mill-1": false,
+		"request context": true, "event registry": false, "request ": false, "request calc": false, "request gone@hive": true, "event gone@hive": true, "request @hive": true, "request calc@hive-2": false, "response calc@hive-2": false, "response ": false, "event mill-1": false,
 	} {
 		kind, agent, _ := strings.Cut(what, " ")
 		if got := q.wants(message.Type(kind), agent); got != want {
