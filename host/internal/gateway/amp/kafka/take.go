@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -57,7 +58,7 @@ func (c *Conn) take(ctx context.Context, client *kgo.Client, r *kgo.Record) {
 		taken()
 		return
 	}
-	m.Key = r.Topic + " " + m.Agent
+	m.Key = r.Topic + " " + url.PathEscape(m.Agent) // it is for the log
 	if len(m.Payload) > c.opt.MaxMessage {
 		m.Payload = nil
 	}
