@@ -52,7 +52,7 @@ func tablesOf(list []Binding) string {
 		tables += keyTable(name)
 	}
 	for _, b := range list {
-		tables += fmt.Sprintf("[gateways.NAME.partners.%s]\nids = [\"x\", %[1]q]\nmay = [\"ask\", \"tell\"]\n[gateways.NAME.partners.watched-%[1]s]\n", b.Name)
+		tables += fmt.Sprintf("[gateways.NAME.partners.%s]\nids = [\"x\", %[1]q]\nmay = [\"ask\", \"tell\"]\n[gateways.NAME.partners.watched-%[1]s]\nagents = [\"math\"]\n", b.Name)
 		for _, name := range []string{b.Name, "watched-" + b.Name} {
 			tables += keyTable(name)
 		}

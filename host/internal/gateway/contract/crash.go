@@ -18,7 +18,7 @@ func (s *suite) kill(t *testing.T) {
 	own.web, own.foreign = newWeb(t), newForeign()
 	dir := t.TempDir()
 	own.write(t, dir)
-	h := newProcess(t, s.p, dir)
+	h := newProcess(t, own.p, dir)
 	h.start(t)
 	for _, point := range []string{"read", "accepted", "committed"} {
 		t.Run("in, "+point, func(t *testing.T) {
@@ -40,12 +40,18 @@ func (s *suite) kill(t *testing.T) {
 func (s *suite) killIncoming(t *testing.T, h *process, point string) {
 	path := "/" + point
 	m := Message{ID: id(t, "1"), To: "boss", Thread: killMark + point, Text: hosttest.Script(s.web.get(path), finish("the answer"))}
-	got := receive(t, "the host dies", later(t, s.p.Dial(t, h.url(), s.token()), m))
-	if got.err == nil {
-		t.Fatalf("the host lives and answers %+v", got.State)
+	waits := later(t, s.p.Dial(t, h.url(), s.token()), m)
+	if !s.p.Broker {
+		if got := receive(t, "the host dies", waits); got.err == nil {
+			t.Fatalf("the host lives and answers %+v", got.State)
+		}
 	}
 	until(t, "the host is dead", h.over)
 	h.start(t)
+	if s.p.Broker { // the message has waited at the broker
+		got := receive(t, "the answer comes", waits)
+		wantText(t, got.State, got.err, "the answer")
+	}
 	cl := s.p.Dial(t, h.url(), s.token())
 	for range 2 {
 		wantText(t, send(t, cl, m), nil, "the answer")
@@ -89,7 +95,7 @@ func (s *suite) killOutgoing(t *testing.T, h *process, point string) {
 		return State{Status: Done, Text: "the answer"}, nil
 	})
 	c := h.as(t, aliceToken)
-	post := client.Post{Task: id(t, "task"), Key: id(t, "key"), Entrypoint: "boss", Body: request("x@depot", text)}
+	post := client.Post{Task: id(t, "task"), Key: id(t, "key"), Entrypoint: "boss", Body: request(s.p.agentOf("depot"), text)}
 	if point == "stream" {
 		arm(t, h.dir)
 	}

@@ -188,7 +188,7 @@ func (s *suite) attacked(t *testing.T, server string) *suite {
 		t.Fatal(err)
 	}
 	own.write(t, dir, "requests = RATE", "requests = 0")
-	own.site = startSite(t, s.p, dir, own.log)
+	own.site = startSite(t, own.p, dir, own.log)
 	own.site.StopAtEnd(t)
 	own.root = filepath.Join(dir, "..", "..", "..", "..")
 	return &own

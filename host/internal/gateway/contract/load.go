@@ -63,7 +63,7 @@ func (s *suite) leaveNothing(t *testing.T) {
 	own.web, own.foreign = newWeb(t), newForeign()
 	dir := t.TempDir()
 	own.write(t, dir, "requests = RATE", "requests = 0")
-	own.site = startSite(t, s.p, dir, nil)
+	own.site = startSite(t, own.p, dir, nil)
 	own.site.StopAtEnd(t)
 	own.answer(t, all/10)
 	before, running := heap(), goroutines(t)

@@ -85,11 +85,11 @@ func (s *suite) cancelOut(t *testing.T) {
 		return State{Status: Cancelled, Text: "stopped"}, nil
 	})
 	c, task := s.as(t, aliceToken), id(t, "task")
-	if _, err := c.PostAsync(t.Context(), client.Post{Task: task, Entrypoint: "boss", Body: request("x@depot", "long work")}); err != nil {
+	if _, err := c.PostAsync(t.Context(), client.Post{Task: task, Entrypoint: "boss", Body: request(s.p.agentOf("depot"), "long work")}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the foreign agent works", begun)
-	stop := hosttest.Script(hosttest.Step{"send_interrupt", hosttest.Args{"target": "x@depot", "subject": "cancel", "body": "stop"}}, hosttest.Step{"await_message", hosttest.Args{}})
+	stop := hosttest.Script(hosttest.Step{"send_interrupt", hosttest.Args{"target": s.p.agentOf("depot"), "subject": "cancel", "body": "stop"}}, hosttest.Step{"await_message", hosttest.Args{}})
 	if _, err := c.PostAsync(t.Context(), client.Post{Task: task, Entrypoint: "boss", Body: stop}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 // deadPeer: what waits for a peer that is down is delivered when it is back, in order and
-// once each; what waits for one that stays away is given up, and its agent has the reason.
+// once each.
 func (s *suite) deadPeer(t *testing.T) {
 	t.Run("comes back", func(t *testing.T) {
 		var told []hosttest.Step
 		texts := []string{"first of three", "second of three", "third of three"}
 		for _, text := range texts {
-			told = append(told, hosttest.Step{"send_broadcast", hosttest.Args{"targets": []string{"x@dead"}, "subject": "s", "body": text}})
+			told = append(told, hosttest.Step{"send_broadcast", hosttest.Args{"targets": []string{s.p.agentOf("dead")}, "subject": "s", "body": text}})
 		}
 		body := hosttest.Script(append(told, finish("told"))...)
 		if got, err := s.as(t, aliceToken).PostMessage(t.Context(), client.Post{Task: id(t, "task"), Entrypoint: "boss", Body: body}); err != nil || got.Body != "told" {
@@ -45,22 +45,26 @@ func (s *suite) deadPeer(t *testing.T) {
 		}
 		mu.Unlock()
 	})
-	t.Run("stays away", func(t *testing.T) {
-		if got := s.ask(t, "x@gone", "are you there?"); !strings.Contains(got, "::router_error::") {
-			t.Errorf("got %q", got)
-		}
-		letters, _, err := s.as(t, operatorToken).DeadLetters(t.Context(), "", 100)
-		if err != nil || !slices.ContainsFunc(letters, func(l client.DeadLetter) bool { return l.Peer == "gone" }) {
-			t.Errorf("dead letters %+v, %v", letters, err)
-		}
-	})
+	t.Run("stays away", func(t *testing.T) { s.part(t, "23/away", func() { s.awayPeer(t) }) })
+}
+
+// awayPeer: what waits for a peer that stays away is given up, and its agent has the reason.
+func (s *suite) awayPeer(t *testing.T) {
+	t.Helper()
+	if got := s.ask(t, s.p.agentOf("gone"), "are you there?"); !strings.Contains(got, "::router_error::") {
+		t.Errorf("got %q", got)
+	}
+	letters, _, err := s.as(t, operatorToken).DeadLetters(t.Context(), "", 100)
+	if err != nil || !slices.ContainsFunc(letters, func(l client.DeadLetter) bool { return l.Peer == "gone" }) {
+		t.Errorf("dead letters %+v, %v", letters, err)
+	}
 }
 
 // echoPeer: a peer that asks our agent what it is asked goes round at most as often as hops
 // allow, and has no reply to what is an answer itself.
 func (s *suite) echoPeer(t *testing.T) {
 	const text = "and you?"
-	cl, again := s.dial(t, depotToken), request("x@mirror", text)
+	cl, again := s.dial(t, depotToken), request(s.p.agentOf("mirror"), text)
 	var mu sync.Mutex
 	refused, ends := 0, []string{}
 	s.foreign.on(text, func(_ context.Context, m Message, _ func(Piece)) (State, error) {
@@ -74,7 +78,7 @@ func (s *suite) echoPeer(t *testing.T) {
 		ends = append(ends, fmt.Sprintf("%d hops: %s %.300q %v", m.Hops, got.Status, got.Text, err))
 		return State{Status: Done, Text: "round and round"}, nil
 	})
-	if got := s.ask(t, "x@mirror", text); !strings.HasSuffix(got, "round and round") {
+	if got := s.ask(t, s.p.agentOf("mirror"), text); !strings.HasSuffix(got, "round and round") {
 		t.Errorf("got %q", got)
 	}
 	if n := len(s.foreign.got(text)); n > 5 || n < 2 {
@@ -84,11 +88,15 @@ func (s *suite) echoPeer(t *testing.T) {
 		t.Errorf("%d refusals: %s", refused, strings.Join(ends, "\n"))
 	}
 	mu.Unlock()
-	_, err := cl.Send(t.Context(), Message{ID: id(t, "stray"), Kind: Answer, To: "boss", Thread: id(t, "thread"), On: id(t, "none"), Question: Question{ID: "none"}, Text: "an answer to nothing"})
-	wantRefused(t, err, Unknown, Invalid)
-	if got := s.foreign.got("an answer to nothing"); len(got) > 0 {
-		t.Errorf("it is answered by %+v", got)
-	}
+	t.Run("an answer to nothing", func(t *testing.T) {
+		s.part(t, "27/stray", func() {
+			_, err := cl.Send(t.Context(), Message{ID: id(t, "stray"), Kind: Answer, To: "boss", Thread: id(t, "thread"), On: id(t, "none"), Question: Question{ID: "none"}, Text: "an answer to nothing"})
+			wantRefused(t, err, Unknown, Invalid)
+			if got := s.foreign.got("an answer to nothing"); len(got) > 0 {
+				t.Errorf("it is answered by %+v", got)
+			}
+		})
+	})
 }
 
 // held is a handler that answers when it is released.

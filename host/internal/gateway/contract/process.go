@@ -19,6 +19,7 @@ import (
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
+	"skep/host/internal/swarm"
 )
 
 // Variables of the process of a host that is killed: its directory, its address, the
@@ -109,6 +110,13 @@ func (k *killed) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gate
 	k.at(before, about(a))
 	x, err := k.Runtime.Ask(ctx, c, a)
 	k.at(after, about(a))
+	return x, err
+}
+
+// Asked is gateway.Runtime's: an answer that leaves as a message of its own is about its question.
+func (k *killed) Asked(ctx context.Context, c gateway.Caller, d swarm.Delivery) (gateway.Exchange, error) {
+	x, err := k.Runtime.Asked(ctx, c, d)
+	k.at("committed", x.Conversation)
 	return x, err
 }
 

@@ -31,6 +31,14 @@ type Protocol struct {
 	// Without are the cases that the protocol cannot express, by their numbers or by the
 	// names of their parts as 06/user, and the reasons.
 	Without map[string]string
+	// Broker is set where messages go by way of a broker: they wait there for a host that is away, and
+	// so do their senders. Answers leave as messages of their own.
+	Broker bool
+	// Agent returns the name of the agent of a partner that ours write to; nil is x for each.
+	Agent func(partner string) string
+	// Place returns the protocol with lines, Dial and Serve for one host, where hosts must not share
+	// what is between them and their partners; nil where they may.
+	Place func(t testing.TB) Protocol
 	// Sign signs a body that was changed, nil where messages are not signed.
 	Sign func(body []byte) []byte
 	// Gateway makes the gateway if the build does not have it.
@@ -40,6 +48,14 @@ type Protocol struct {
 	// Serve starts a foreign agent at an address, "127.0.0.1:0" for any, and returns the
 	// url of its partner's table, and what stops it. It is nil where nothing is called.
 	Serve func(t testing.TB, address string, handle Handler) (url string, stop func())
+}
+
+// agentOf is the name by which ours write to the agent of a partner.
+func (p Protocol) agentOf(partner string) string {
+	if p.Agent == nil {
+		return "x@" + partner
+	}
+	return p.Agent(partner) + "@" + partner
 }
 
 // Client speaks the protocol with a host. A refusal is an error of type [*Refused]. The
@@ -164,4 +180,6 @@ const (
 	NoCredential Reason = "no credential"
 	Stopping     Reason = "stopping"
 	Internal     Reason = "internal"
+	// Unsaid is what its sender finds of a message that was set aside without a reason.
+	Unsaid Reason = "set aside"
 )

@@ -210,7 +210,7 @@ func newSuite(t *testing.T, p Protocol, more string, changes ...string) *suite {
 	t.Helper()
 	s := &suite{
 		p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}, witness: newWitness(),
-		peer: "x@depot", watched: realm{"watched", watchedToken}, more: more,
+		peer: p.agentOf("depot"), outbox: p.Broker, watched: realm{"watched", watchedToken}, more: more,
 	}
 	dir := t.TempDir()
 	s.write(t, dir, changes...)
@@ -227,6 +227,9 @@ var partnerTable = regexp.MustCompile(`\[gateways\.\w+\.partners\.([\w-]+)\]\n`)
 // write writes the file of a host, with changes of its text, and starts its foreign agent.
 func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	t.Helper()
+	if s.p.Place != nil {
+		s.p = s.p.Place(t)
+	}
 	outgoing := []string{"OUT", "", "MORE", s.more}
 	if s.p.Serve != nil {
 		url, stop := s.p.Serve(t, "127.0.0.1:0", s.foreign.handle)
@@ -281,6 +284,9 @@ func (s *suite) ids() (changes []string) {
 
 // partner are the lines of a partner that is called at a URL.
 func (s *suite) partner(url string) string {
+	if s.p.Broker { // it has no address
+		return s.p.Partner + "\n"
+	}
 	return fmt.Sprintf("url = %q\nauth_token = %q\nallow_private = true\n%s\n", url, outToken, s.p.Partner)
 }
 
