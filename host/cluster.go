@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"skep/host/internal/api/auth"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/datadir"
 	"skep/host/internal/store/cluster"
@@ -37,6 +38,18 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Logger: h.log,
 	})
 	return err
+}
+
+// shareTokens makes the host's tokens those of all hosts that share the server.
+func (h *Host) shareTokens() {
+	if h.member == nil {
+		return
+	}
+	h.member.Watch(sqlite.TokensVersion, h.tokens.Refresh)
+	h.tokens.Share(auth.TokenSharing{
+		Find:      h.store.FindToken,
+		IsCurrent: func() bool { return h.member.IsCurrent(sqlite.TokensVersion) },
+	})
 }
 
 // sharing is what the runtime needs of the other hosts.

@@ -99,6 +99,7 @@ func (h *Host) openTokens(ctx context.Context) (err error) {
 		return err
 	}
 	h.store.OnErase(h.tokens.DropTenant)
+	h.shareTokens()
 	return nil
 }
 

@@ -32,6 +32,8 @@ const (
 type Tokens struct {
 	store TokenStore
 	now   func() time.Time
+	// sharing is nil for a host that shares its store with no other.
+	sharing *TokenSharing
 
 	// writeMu is held during a write to the store, so that store and memory have
 	// the same order. It comes before mu.
@@ -75,21 +77,15 @@ func (t *Tokens) index(i IssuedToken) {
 func (t *Tokens) Claims(token string) bool { return strings.HasPrefix(token, tokenPrefix) }
 
 // Authenticate implements [Authenticator].
-func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error) {
+func (t *Tokens) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if !t.Claims(token) {
 		return Principal{}, ErrUnknown
 	}
-	now, sum := t.now(), sha256.Sum256([]byte(token))
-	t.mu.RLock()
-	found, ok := t.byDigest[sum]
-	var i IssuedToken
-	if ok {
-		i = *found
-	}
-	t.mu.RUnlock()
+	i, err := t.find(ctx, sha256.Sum256([]byte(token)))
+	now := t.now()
 	switch {
-	case !ok:
-		return Principal{}, ErrUnknown
+	case err != nil:
+		return Principal{}, err
 	case !i.Revoked.IsZero():
 		return Principal{}, unknownToken("the token %s is revoked", i.ID)
 	case !i.ValidAt(now):

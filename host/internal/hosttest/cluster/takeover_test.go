@@ -19,16 +19,28 @@ import (
 )
 
 // hostsOf starts hosts that share a schema.
-func hostsOf(t *testing.T, n int) (hosts []*hosttest.Process) {
+func hostsOf(t *testing.T, n int) []*hosttest.Process {
 	t.Helper()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
-	dsn := pgtest.Schema(t)
+	return hostsAt(t, n, pgtest.Schema(t))
+}
+
+// adminKey is the key of an admin of the hosts.
+const adminKey = "a-key-for-the-admin-of-hosts"
+
+// hostsAt starts hosts that share the schema at a DSN.
+func hostsAt(t *testing.T, n int, dsn string) (hosts []*hosttest.Process) {
+	t.Helper()
 	for range n {
 		p := hosttest.NewProcess(t, "127.0.0.1")
 		if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.Launch(hosttest.ScriptSwarm + fmt.Sprintf(`[store]
+		p.Launch(hosttest.ScriptSwarm + fmt.Sprintf(`[[auth.keys]]
+id = "ada"
+role = "admin"
+key = %q
+[store]
 driver = "postgres"
 dsn = %q
 keyring = "file::store.key"
@@ -36,7 +48,7 @@ keyring = "file::store.key"
 advertise = "http://%s"
 beat = "250ms"
 ttl = "4s"
-`, dsn, p.Addr))
+`, adminKey, dsn, p.Addr))
 		hosts = append(hosts, p)
 	}
 	return hosts

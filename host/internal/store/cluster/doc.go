@@ -14,4 +14,10 @@
 // its groups of writes begins with an update of this row that then fails (see
 // [skep/host/internal/store/postgres]). A group that holds the row is waited for, or ended with
 // its session. So all that the old host has written is there before the new one reads.
+//
+// # What other hosts have changed
+//
+// Something that hosts keep in memory and change in the server has a number in the table changes,
+// which a change raises in its own transaction. Each beat reads the numbers, and what has another
+// one is read again. A notice of the server makes a host read them earlier; nothing depends on it.
 package cluster

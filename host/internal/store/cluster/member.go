@@ -29,8 +29,11 @@ func makeSlots() string {
 // Member is a host among others. Its methods are safe for concurrent use.
 type Member struct {
 	opts Options
-	// beats and moves are sessions of their own: taking work up may last long.
-	beats, moves session
+	// beats and moves are sessions of their own: taking work up may last long. On notices the
+	// server wakes the host.
+	beats, moves, notices session
+	// stale holds a value while a version is to be read.
+	stale chan struct{}
 
 	mu     sync.Mutex
 	others map[int64]*other
@@ -42,6 +45,7 @@ type Member struct {
 	// read is when the beats were read last, beat when the host last began to write its own.
 	read, beat time.Time
 	changed    chan struct{}
+	watched    map[string]*watch
 }
 
 // other is what is known of a host that is not dead.
@@ -58,10 +62,11 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	m := &Member{
 		opts: opts, others: map[int64]*other{}, serves: map[Slot]bool{}, changed: make(chan struct{}),
 		beats: session{dsn: opts.DSN, settings: beatSettings}, moves: session{dsn: opts.DSN, settings: moveSettings},
+		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("join the hosts: %w", err), m.beats.close(), m.moves.close())
+			err = errors.Join(fmt.Errorf("join the hosts: %w", err), m.Close())
 		}
 	}()
 	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
@@ -99,6 +104,9 @@ func (m *Member) Beat(ctx context.Context) error {
 	var owners [slots]int64
 	if err == nil {
 		owners, err = m.readOwners(ctx)
+	}
+	if err == nil {
+		err = m.readVersions(ctx)
 	}
 	if err != nil {
 		m.unread()
@@ -220,7 +228,9 @@ func (m *Member) Count() int {
 }
 
 // Close ends the sessions of a member that does not leave: it is fenced, or broken.
-func (m *Member) Close() error { return errors.Join(m.beats.close(), m.moves.close()) }
+func (m *Member) Close() error {
+	return errors.Join(m.beats.close(), m.moves.close(), m.notices.close())
+}
 
 // Hosts is how many hosts are not dead, this one included.
 func (m *Member) Hosts() int {

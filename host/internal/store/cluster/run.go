@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -11,11 +12,15 @@ import (
 // or cannot take up or lay down work. The caller leaves afterwards, unless it is fenced.
 func (m *Member) Run(ctx context.Context, moves Moves) error {
 	inner, stop := context.WithCancelCause(ctx)
-	beaten, moved := make(chan struct{}, 1), make(chan error, 1)
+	beaten, moved, woken := make(chan struct{}, 1), make(chan error, 1), make(chan struct{}, 1)
 	go func() { moved <- m.moveAll(inner, beaten, moves, stop) }()
-	err := m.beatAll(inner, beaten)
+	var readers sync.WaitGroup
+	readers.Go(func() { m.listen(inner, woken) })
+	readers.Go(func() { m.readAllStale(inner) })
+	err := m.beatAll(inner, beaten, woken)
 	stop(err)
 	close(beaten)
+	readers.Wait()
 	return errors.Join(err, <-moved)
 }
 
@@ -36,7 +41,7 @@ func (m *Member) moveAll(ctx context.Context, beaten <-chan struct{}, moves Move
 }
 
 // beatAll beats until ctx ends or the host is fenced.
-func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}) error {
+func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}, woken <-chan struct{}) error {
 	t := time.NewTicker(m.opts.Beat)
 	defer t.Stop()
 	for {
@@ -54,10 +59,25 @@ func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}) error {
 			default: // the last move goes on
 			}
 		}
-		select {
-		case <-t.C:
-		case <-ctx.Done():
+		if !m.awaitBeat(ctx, t.C, woken) {
 			return nil
+		}
+	}
+}
+
+// awaitBeat waits for the next beat, and reads the versions when the server wakes the host. It
+// returns false once ctx has ended.
+func (m *Member) awaitBeat(ctx context.Context, beat <-chan time.Time, woken <-chan struct{}) bool {
+	for {
+		select {
+		case <-beat:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-woken:
+			if err := m.readVersions(ctx); err != nil && ctx.Err() == nil {
+				m.opts.Logger.Debug("the next beat reads the versions", "err", err)
+			}
 		}
 	}
 }
@@ -65,7 +85,7 @@ func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}) error {
 // Leave lays down all work and tells the others that the host is gone, so that they take its
 // slots at once. Run must have ended.
 func (m *Member) Leave(ctx context.Context, moves Moves) (err error) {
-	defer func() { err = errors.Join(err, m.beats.close(), m.moves.close()) }()
+	defer func() { err = errors.Join(err, m.Close()) }()
 	own, err := m.own(ctx)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ type session struct {
 	dsn      string
 	settings map[string]string
 	conn     *pgx.Conn
+	// schema is set once the session waits for notices.
+	schema string
 }
 
 func (s *session) connect(ctx context.Context) error {
@@ -68,6 +70,28 @@ func (s *session) query(ctx context.Context, text string, args []any, each func(
 		}
 	}
 	return rows.Err()
+}
+
+// waitNotice waits for a notice on a channel that names the session's schema.
+func (s *session) waitNotice(ctx context.Context, channel string) error {
+	if s.conn == nil || s.conn.IsClosed() {
+		s.schema = ""
+	}
+	if s.schema == "" {
+		if err := s.exec(ctx, "LISTEN "+channel); err != nil {
+			return err
+		}
+		err := s.query(ctx, "SELECT current_schema()", nil, func(r pgx.Rows) error { return r.Scan(&s.schema) })
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		notice, err := s.conn.WaitForNotification(ctx)
+		if err != nil || notice.Payload == s.schema {
+			return err
+		}
+	}
 }
 
 func (s *session) close() error {

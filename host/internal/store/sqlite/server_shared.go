@@ -24,7 +24,9 @@ type sharedStmts struct {
 	checkSlot *sql.Stmt
 	// lockAlone fails as long as another host shares the server, and keeps others out.
 	lockAlone, unlockAlone *sql.Stmt
-	hid                    int64
+	// raise raises a version with the group, and wakes the other hosts once the group is there.
+	raise *sql.Stmt
+	hid   int64
 	// used are the slots that the group in hand writes to.
 	used map[slot.Slot]bool
 }
@@ -48,6 +50,8 @@ func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 		// The square root of a negative number is an error that ends the group, without an
 		// answer that must be waited for.
 		&s.checkSlot: "SELECT sqrt(count(*) - 1) FROM slots WHERE slot = CAST(? AS BIGINT) AND hid = ?",
+		&s.raise: `WITH v AS (INSERT INTO changes AS v VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = v.n + 1 RETURNING n)
+			SELECT pg_notify('skep', current_schema()) FROM v`,
 		// What other hosts change at the same time is locked where it is read.
 		&t.findSpace:              findSpace + " FOR UPDATE",
 		&t.blobbing.find:          findBlob + " FOR SHARE",
@@ -72,6 +76,15 @@ func (s *sharedStmts) use(c change) {
 	if one, ok := c.(taskChange); ok && s != nil {
 		s.used[slotOf(one.taskKey())] = true
 	}
+}
+
+// raiseVersion makes the other hosts read again what has a name, once the group is there.
+func (s *sharedStmts) raiseVersion(ctx context.Context, name string) error {
+	if s == nil {
+		return nil
+	}
+	_, err := s.raise.ExecContext(ctx, name)
+	return err
 }
 
 // check makes the group fail unless all slots that it writes to are the host's. A slot is taken

@@ -22,16 +22,26 @@ type tokenStmts struct {
 
 func (i *tokenStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&i.add:    "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&i.update: "UPDATE tokens SET used = ?, revoked = ? WHERE id = ?",
-		&i.drop:   "DELETE FROM tokens WHERE id = ?",
+		&i.add: "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		// Another host may have revoked the token, or seen a later use.
+		&i.update: `UPDATE tokens SET used = CASE WHEN used < ?1 THEN ?1 ELSE used END,
+			revoked = CASE WHEN revoked < ?2 THEN ?2 ELSE revoked END WHERE id = ?3`,
+		&i.drop: "DELETE FROM tokens WHERE id = ?",
 	}
 }
 
 // listTokens is asked once in the life of a host. An erasure that was cut short
 // may have a long way to go to a tenant's tokens, which must open nothing by then.
-const listTokens = `SELECT id, tenant, role, principal, peer, label, made_by, sha256, created, expires, used, revoked
-	FROM tokens WHERE tenant NOT IN (SELECT tenant FROM chores WHERE kind = 'erase') ORDER BY created, id`
+const listTokens = fromTokens + " ORDER BY created, id"
+
+const fromTokens = `SELECT id, tenant, role, principal, peer, label, made_by, sha256, created, expires, used, revoked
+	FROM tokens WHERE tenant NOT IN (SELECT tenant FROM chores WHERE kind = 'erase')`
+
+// findToken is asked by hosts that share a server: another one may have just issued the token.
+const findToken = fromTokens + " AND sha256 = ?"
+
+// TokensVersion is the name of the version that a change of tokens raises.
+const TokensVersion = "tokens"
 
 // Tokens implements [auth.TokenStore].
 func (s *Store) Tokens(ctx context.Context) ([]auth.IssuedToken, error) {
@@ -41,6 +51,19 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.IssuedToken, error) {
 		return nil, fmt.Errorf("list tokens: %w", addAdvice(err))
 	}
 	return all, nil
+}
+
+// FindToken reads a token by the digest of its text, or returns [auth.ErrNoToken].
+func (s *Store) FindToken(ctx context.Context, digest [sha256.Size]byte) (auth.IssuedToken, error) {
+	rows, err := s.readers.db.QueryContext(ctx, findToken, digest[:])
+	found, err := collect(rows, err, scanIssued)
+	if err != nil {
+		return auth.IssuedToken{}, fmt.Errorf("find a token: %w", addAdvice(err))
+	}
+	if len(found) == 0 {
+		return auth.IssuedToken{}, auth.ErrNoToken
+	}
+	return found[0], nil
 }
 
 func scanIssued(rows *sql.Rows) (i auth.IssuedToken, err error) {
@@ -108,7 +131,10 @@ type tokenWrite func(ctx context.Context, t *tokenStmts) error
 func (tokenWrite) bytes() int { return purgeSlice }
 
 func (w tokenWrite) apply(ctx context.Context, t *tables) (steps int, err error) {
-	return 0, w(ctx, &t.issued)
+	if err := w(ctx, &t.issued); err != nil {
+		return 0, err
+	}
+	return 0, t.shared.raiseVersion(ctx, TokensVersion)
 }
 
 // token is a token in an export. Its digest is no data of the tenant's.
