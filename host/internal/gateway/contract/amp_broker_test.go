@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -142,9 +143,22 @@ type ampQuestion struct {
 	got                   chan ampHeard
 }
 
+// errNoRoute means that the broker has no queue for a message, errNoKey that it has no key for it.
+var (
+	errNoRoute = errors.New("no queue")
+	errNoKey   = errors.New("the id makes no key of the broker")
+)
+
 // publish sends the text.
 func (q *ampQuestion) publish(ctx context.Context, text []byte) error {
-	return q.mesh.at.publish(ctx, ampRecord{kind: q.kind, agent: q.agent, mark: q.mark, text: text})
+	err := q.mesh.at.publish(ctx, ampRecord{kind: q.kind, agent: q.agent, mark: q.mark, text: text})
+	switch {
+	case errors.Is(err, errNoRoute):
+		return &contract.Refused{Reason: contract.Unknown, Text: "the broker has no queue for it"}
+	case errors.Is(err, errNoKey):
+		return &contract.Refused{Reason: contract.Invalid, Text: err.Error()}
+	}
+	return err
 }
 
 // exchange sends a text and waits for what comes about it.
