@@ -94,13 +94,13 @@ func (in Received) Verify(key []byte) error {
 }
 
 // pythonForm has a blank behind each comma and colon between values, and escapes for what is
-// not ASCII (https://docs.python.org/3/library/json.html#json.dumps).
+// not printable ASCII (https://docs.python.org/3/library/json.html#json.dumps).
 func pythonForm(canonical []byte) []byte {
 	var out strings.Builder
 	inString, escaped := false, false
 	for _, r := range string(canonical) {
 		switch {
-		case r >= 0x80:
+		case r >= 0x7f:
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&out, `\u%04x`, unit)
 			}
