@@ -24,6 +24,7 @@ func testEnv(name string) (string, bool) {
 		"TURN":    "90s",
 		"MANY":    "12",
 		"FLAG":    "true",
+		"LINES":   "a\r\nb: c",
 		"NAME":    "secret name",
 		"JUNK":    "junk-from-env",
 	}[name]

@@ -39,7 +39,7 @@ type Peer struct {
 func (p *Peer) Settings() []Setting {
 	return []Setting{
 		field(&p.BaseURL, "base_url", "URL", (*table).url, "Where it is.").needed("").by(Fixed),
-		secretText(&p.AuthToken, "auth_token", "What this swarm shows to it; without one it can neither be asked nor answered."),
+		headerSecret(&p.AuthToken, "auth_token", "What this swarm shows to it; without one it can neither be asked nor answered."),
 		boolean(&p.Public, "public", false, "It is listed in `GET /swarms`."),
 		field(&p.Metadata, "metadata", "table", (*table).params, "What is listed of it besides."),
 		span(&p.GiveUp, "give_up", 30*time.Second, time.Second, 30*day, "How long it is tried while it does not answer."),

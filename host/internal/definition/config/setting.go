@@ -128,6 +128,11 @@ func secretText(to *Secret, key, about string) Setting {
 	return s
 }
 
+// headerSecret declares a secret that is sent as the value of a header, or in it.
+func headerSecret(to *Secret, key, about string) Setting {
+	return field(to, key, "string", (*table).headerSecret, about)
+}
+
 // field declares a setting of any other kind, and how it is read.
 func field[V any](to *V, key, kind string, read func(*table, string) V, about string) Setting {
 	s := bound(to, key, about, func(t *table, s Setting) V { return read(t, s.Key) })

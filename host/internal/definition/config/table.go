@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // table reads the keys of one TOML table. It remembers which keys were asked
@@ -99,6 +100,15 @@ func (t *table) secret(key string) Secret {
 	}
 	t.d.warnLiteral(v)
 	return Secret(v.text)
+}
+
+// headerSecret reads a secret that is sent in a header. One with a line end could be sent with
+// no request (https://www.rfc-editor.org/rfc/rfc9110#section-5.5).
+func (t *table) headerSecret(key string) Secret {
+	if v, ok := t.value(key); ok && strings.ContainsFunc(v.text, unicode.IsControl) {
+		t.d.atValue(v.location, v.path+" has a line end or another control character, which no HTTP header may have")
+	}
+	return t.secret(key)
 }
 
 // oneOf reads a string out of a closed set.
