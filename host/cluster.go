@@ -63,6 +63,11 @@ func (s sharing) Claim(ctx context.Context, slots []slot.Slot) ([]swarm.RunningT
 	return s.store.Claim(ctx, slots)
 }
 
+// GrantSpend implements [swarm.Cluster].
+func (s sharing) GrantSpend(ctx context.Context, tenant string, day int64, least, bound swarm.Spend) (granted, rest swarm.Spend, err error) {
+	return s.store.GrantSpend(ctx, tenant, day, least, bound)
+}
+
 // cluster returns the other hosts for the runtime, nil for none.
 func (h *Host) cluster() swarm.Cluster {
 	if h.member == nil {

@@ -19,6 +19,9 @@ type Cluster interface {
 	Alive() bool
 	// Claim lists the running tasks in slots that have become this host's.
 	Claim(ctx context.Context, slots []slot.Slot) ([]RunningTask, error)
+	// GrantSpend lets the host spend part of a tenant's budget of a day, at least a least amount.
+	// If less is left it grants nothing, and returns what is left.
+	GrantSpend(ctx context.Context, tenant string, day int64, least, bound Spend) (granted, rest Spend, err error)
 }
 
 // ErrElsewhere means that another host works on a task, or none yet.
@@ -44,6 +47,8 @@ type share struct {
 	cluster Cluster // nil for a host that works on everything
 	// handover is how long turns may go on when their slot is given away.
 	handover time.Duration
+	// granting is held while a tenant's grant is made larger.
+	granting sync.Mutex
 
 	mu    sync.RWMutex
 	slots map[slot.Slot]bool

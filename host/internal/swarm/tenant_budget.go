@@ -37,10 +37,12 @@ func saturatingAdd(a, b int64) int64 {
 	return a + b
 }
 
-// daySpend is what a tenant has spent, or reserved, in a day of UTC.
+// daySpend is what a tenant has spent, or reserved, in a day of UTC. Where hosts share its budget,
+// it is what this host has, and granted what it may.
 type daySpend struct {
 	day int64
 	Spend
+	granted Spend
 }
 
 // budget is one bound that a call has to fit into. A bound of zero is none.
@@ -60,6 +62,28 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 	if err := t.rt.loadDaySpend(t.rt.lifetime, tenant); err != nil {
 		return 0, abi.Errorf(abi.CodeInternal, op, "store", "what tenant %q has spent today cannot be read", tenant)
 	}
+	day, lacks, fault := t.reserveGranted(op, most)
+	if fault != nil || lacks == (Spend{}) {
+		return day, fault
+	}
+	// One call after the other asks for more, else each would be granted a slice.
+	t.rt.share.granting.Lock()
+	defer t.rt.share.granting.Unlock()
+	for {
+		day, lacks, fault := t.reserveGranted(op, most)
+		if fault == nil && lacks != (Spend{}) {
+			fault = t.rt.growGrant(tenant, op, day, most, lacks)
+		}
+		if fault != nil || lacks == (Spend{}) {
+			return day, fault
+		}
+	}
+}
+
+// reserveGranted reserves for a call, unless this host's part of the tenant's budget lacks
+// something for it.
+func (t *Turn) reserveGranted(op abi.Op, most Spend) (day int64, lacks Spend, fault *abi.Error) {
+	tenant := t.task.key.Tenant
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
 	t.rt.mu.Lock()
@@ -67,16 +91,59 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 	today := t.rt.todaySpend(tenant)
 	for _, b := range t.budgets() {
 		if fault := b.refuse(op, most); fault != nil {
-			return 0, fault
+			return 0, Spend{}, fault
 		}
 	}
-	if fault := t.rt.dayBudget(tenant, today.Spend).refuse(op, most); fault != nil {
-		fault.RetryAfterMS = untilTomorrow(t.rt.now()).Milliseconds()
-		return 0, fault
+	b := t.rt.dayBudget(tenant, today.Spend)
+	if t.rt.share.cluster != nil {
+		lacks = b.lacks(today.granted, most)
+	} else if fault := b.refuse(op, most); fault != nil {
+		return 0, Spend{}, t.rt.untilNextDay(fault)
 	}
-	t.run.spent = t.run.spent.Add(most)
-	today.Spend = today.Add(most)
-	return today.day, nil
+	if lacks == (Spend{}) {
+		t.run.spent = t.run.spent.Add(most)
+		today.Spend = today.Add(most)
+	}
+	return today.day, lacks, nil
+}
+
+// untilNextDay adds to the refusal of a day's budget when the next one begins.
+func (r *Runtime) untilNextDay(fault *abi.Error) *abi.Error {
+	fault.RetryAfterMS = untilTomorrow(r.now()).Milliseconds()
+	return fault
+}
+
+// lacks is what a call needs beyond what is granted of a budget.
+func (b budget) lacks(granted, most Spend) (lacks Spend) {
+	want := b.used.Add(most).Minus(granted).floored()
+	if b.bound.Tokens > 0 {
+		lacks.Tokens = want.Tokens
+	}
+	if b.bound.MicroUSD > 0 {
+		lacks.MicroUSD = want.MicroUSD
+	}
+	return lacks
+}
+
+// growGrant makes this host's part of a tenant's budget larger by what a call lacks, or returns
+// why the call does not fit.
+func (r *Runtime) growGrant(tenant string, op abi.Op, day int64, most, lacks Spend) *abi.Error {
+	bound := r.quotas[tenant].Quota.SpendPerDay
+	granted, rest, err := r.share.cluster.GrantSpend(r.lifetime, tenant, day, lacks, bound)
+	if err != nil {
+		return abi.Errorf(abi.CodeInternal, op, "store", "what tenant %q may still spend today cannot be read", tenant)
+	}
+	if granted == (Spend{}) {
+		// The rest and what is left of this host's part are not enough.
+		used := bound.Minus(rest).Minus(most.Minus(lacks))
+		return r.untilNextDay(r.dayBudget(tenant, used).refuse(op, most))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if today := r.todaySpend(tenant); today.day == day {
+		today.granted = today.granted.Add(granted)
+	}
+	return nil
 }
 
 // SettleSpend corrects a reservation that the turn has made on a day. The change is mostly
@@ -152,7 +219,7 @@ func (r *Runtime) loadDaySpend(ctx context.Context, tenant string) error {
 	r.mu.Lock()
 	open := r.daySpends[tenant] != nil
 	r.mu.Unlock()
-	if open {
+	if open || r.share.cluster != nil { // all that hosts spend is granted
 		return nil
 	}
 	kept, err := r.store.Footprint(ctx, tenant)
@@ -162,7 +229,7 @@ func (r *Runtime) loadDaySpend(ctx context.Context, tenant string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.daySpends[tenant] == nil {
-		r.daySpends[tenant] = &daySpend{kept.Day, kept.Spend}
+		r.daySpends[tenant] = &daySpend{day: kept.Day, Spend: kept.Spend}
 	}
 	return nil
 }

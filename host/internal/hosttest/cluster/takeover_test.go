@@ -29,14 +29,20 @@ func hostsOf(t *testing.T, n int) []*hosttest.Process {
 const adminKey = "a-key-for-the-admin-of-hosts"
 
 // hostsAt starts hosts that share the schema at a DSN.
-func hostsAt(t *testing.T, n int, dsn string) (hosts []*hosttest.Process) {
+func hostsAt(t *testing.T, n int, dsn string) []*hosttest.Process {
+	t.Helper()
+	return hostsRunning(t, n, dsn, hosttest.ScriptSwarm)
+}
+
+// hostsRunning starts hosts of a swarm that share the schema at a DSN.
+func hostsRunning(t *testing.T, n int, dsn, swarm string) (hosts []*hosttest.Process) {
 	t.Helper()
 	for range n {
 		p := hosttest.NewProcess(t, "127.0.0.1")
 		if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.Launch(hosttest.ScriptSwarm + fmt.Sprintf(`[[auth.keys]]
+		p.Launch(swarm + fmt.Sprintf(`[[auth.keys]]
 id = "ada"
 role = "admin"
 key = %q

@@ -39,6 +39,14 @@ CREATE TABLE IF NOT EXISTS changes (
 	name TEXT PRIMARY KEY,
 	n    BIGINT NOT NULL
 ) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS day_grants (
+	tenant    BYTEA NOT NULL,
+	hid       BIGINT NOT NULL,
+	day       BIGINT NOT NULL,
+	tokens    BIGINT NOT NULL,
+	micro_usd BIGINT NOT NULL,
+	PRIMARY KEY (tenant, hid)
+) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS timeline (
 	one    BOOLEAN PRIMARY KEY CHECK (one),
 	number BIGINT NOT NULL
@@ -119,7 +127,10 @@ func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
 	if h.shared {
 		return nil
 	}
-	_, err = c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10))
+	if _, err := c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10)); err != nil {
+		return err
+	}
+	_, err = c.ask(ctx, "DELETE FROM day_grants") // of hosts that are dead
 	return err
 }
 

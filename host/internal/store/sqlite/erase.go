@@ -128,6 +128,9 @@ func (v nameErasure) apply(ctx context.Context, t *tables) (steps int, err error
 			return 0, err
 		}
 	}
+	if err := t.shared.dropGrants(ctx, string(v)); err != nil {
+		return 0, err
+	}
 	t.delta.dropTenant(string(v))
 	clear(t.keys)
 	return 0, nil

@@ -96,6 +96,9 @@ func (t *tables) writeFootprints(ctx context.Context) error {
 		if _, err := t.addFootprint.ExecContext(ctx, []byte(c.tenant), c.Bytes, c.Tasks, c.Day, c.Made, c.Tokens, c.MicroUSD); err != nil {
 			return err
 		}
+		if err := t.shared.spendGrant(ctx, c); err != nil {
+			return err
+		}
 	}
 	t.delta.reset()
 	return nil
