@@ -21,6 +21,9 @@ var (
 	ErrFenced = errors.New("fenced: another host owns this store")
 	// ErrQuota is returned when a write would exceed a quota.
 	ErrQuota = errors.New("quota exceeded")
+	// ErrUnavailable is returned when the server that keeps the rows does not answer: the same
+	// may succeed later.
+	ErrUnavailable = errors.New("the store does not answer")
 	// ErrErasing is returned for writes to a tenant that is being erased.
 	ErrErasing = errors.New("tenant is being erased")
 )

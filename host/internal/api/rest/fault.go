@@ -61,6 +61,7 @@ var faultTable = []struct {
 	{swarm.ErrDraining, http.StatusServiceUnavailable, 5, "the host is shutting down; come again after its next start"},
 	{swarm.ErrElsewhere, http.StatusServiceUnavailable, 1, "no host works on the task now; come again"},
 	{swarm.ErrFenced, http.StatusServiceUnavailable, 5, "another host has taken over"},
+	{swarm.ErrUnavailable, http.StatusServiceUnavailable, 5, "the host's database does not answer now; come again"},
 	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "the tenant is being erased; try again when that is done"},
 	{swarm.ErrInvalid, http.StatusBadRequest, 0, "malformed request"},
 	{swarm.ErrNotFound, http.StatusNotFound, 0, "not found"},

@@ -490,7 +490,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[error]int{
 		swarm.ErrInvalid: 400, swarm.ErrNotFound: 404, swarm.ErrConflict: 409, swarm.ErrLimit: 429,
-		swarm.ErrDraining: 503, swarm.ErrFenced: 503, io.ErrUnexpectedEOF: 500,
+		swarm.ErrDraining: 503, swarm.ErrFenced: 503, swarm.ErrUnavailable: 503, io.ErrUnexpectedEOF: 500,
 	} {
 		err := fmt.Errorf("somewhere: %w", &swarm.Refusal{Kind: kind, Text: "in words for the caller"})
 		h := rest.New(definitionRuntime{failingRuntime{err: err}, &swarm.Definition{}}, newKeys(t), rest.Options{Swarm: "hive"})

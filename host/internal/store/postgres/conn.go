@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -23,8 +22,6 @@ type Connector struct {
 	Logger *slog.Logger
 	// Shared leaves other hosts their writes.
 	Shared bool
-	// Patience is how long a connection that only reads waits for a server that is away.
-	Patience time.Duration
 }
 
 // NewConnector makes a connector for a DSN. numbers names, by table, the column that numbers
@@ -63,24 +60,12 @@ func (c *Connector) Host() string { return c.config.Host }
 
 // Connect implements [driver.Connector].
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	for end := time.Now().Add(c.Patience); ; {
-		conn, err := c.connect(ctx)
-		if err == nil {
-			return conn, nil
-		}
-		if !IsAway(err) || time.Now().After(end) {
-			return nil, err
-		}
-		select {
-		case <-time.After(connectPause):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), err)
-		}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return conn, nil
 }
-
-// connectPause is between two attempts to connect.
-const connectPause = 100 * time.Millisecond
 
 func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	pg, err := pgconn.ConnectConfig(ctx, c.config)

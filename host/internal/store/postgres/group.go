@@ -210,14 +210,24 @@ func (c *Conn) CommitGroup(ctx context.Context) error {
 		c.host.seq++
 		return nil
 	}
+	c.leaveReadOnly(err)
 	if c.pg.IsClosed() || isFence(err) {
 		return c.findOutcome(ctx, err)
 	}
 	return err
 }
 
+// leaveReadOnly ends the connection to a server that is not written to any more: the DSN may
+// lead to another one, or to the same when it is written to again.
+func (c *Conn) leaveReadOnly(err error) {
+	if isReadOnly(err) {
+		_ = c.pg.Close(context.Background())
+	}
+}
+
 // RollbackGroup undoes a group that has failed with cause, and returns what the cause means.
 func (c *Conn) RollbackGroup(ctx context.Context, cause error) error {
+	c.leaveReadOnly(cause)
 	if !c.pg.IsClosed() {
 		err := c.end(ctx, "ROLLBACK")
 		switch {
@@ -276,6 +286,7 @@ func (c *Conn) findOutcome(ctx context.Context, cause error) error {
 	c.open, c.pending = false, c.pending[:0]
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		seq, dead, err := c.askOutcome(ctx)
+		c.leaveReadOnly(err)
 		switch {
 		case err != nil && pause == minPause:
 			c.host.log.WarnContext(ctx, "the PostgreSQL server is away: posts wait until it or its standby answers", "err", err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -363,34 +362,6 @@ func TestReadOnly(t *testing.T) {
 	db := sql.OpenDB(connector(t, pgtest.Schema(t)+"&target_session_attrs=read-write").ReadOnly())
 	defer db.Close()
 	if err := db.PingContext(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestReaderWaits: what is read while the server is away is there when it is back.
-func TestReaderWaits(t *testing.T) {
-	t.Parallel()
-	s := pgtest.Start(t)
-	c := connector(t, s.DSN()).ReadOnly()
-	c.Patience = time.Minute
-	db := sql.OpenDB(c)
-	defer db.Close()
-	if err := db.PingContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.Kill(t)
-	done := make(chan error, 1)
-	go func() {
-		var one int
-		done <- db.QueryRowContext(t.Context(), "SELECT 1").Scan(&one)
-	}()
-	select {
-	case err := <-done:
-		t.Error("a read without a server:", err)
-	case <-time.After(3 * connectPause): // a read that fails does so at once
-	}
-	s.Start(t)
-	if err := <-done; err != nil && !t.Failed() {
 		t.Error(err)
 	}
 }

@@ -107,7 +107,20 @@ func IsAway(err error) bool {
 	if !ok {
 		return errors.Is(err, driver.ErrBadConn) || pgconn.Timeout(err) || isNetwork(err)
 	}
-	return strings.HasPrefix(pgErr.Code, "57P") || strings.HasPrefix(pgErr.Code, "08")
+	return strings.HasPrefix(pgErr.Code, "57P") || strings.HasPrefix(pgErr.Code, "08") || pgErr.Code == tooManyConnections
+}
+
+// SQLSTATEs of a server that may do later or elsewhere what it refuses now.
+const (
+	tooManyConnections  = "53300"
+	readOnlyTransaction = "25006"
+)
+
+// isReadOnly reports whether a server that was written to has become one that is only read, as
+// one that is replaced.
+func isReadOnly(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == readOnlyTransaction
 }
 
 // isNetwork reports whether a connection could not be made, or broke.

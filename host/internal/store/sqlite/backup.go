@@ -62,7 +62,7 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 		return s.writer.database.copyTo(ctx, s, path)
 	case s.keyring != nil: // of a [Reader] of a server
 		var secret []byte
-		if err := s.readers.db.QueryRowContext(ctx, findServerSecret).Scan(&secret); err != nil {
+		if err := s.readers.queryText(findServerSecret).first(ctx, &secret); err != nil {
 			return metaError("secret", err)
 		}
 		return copyServer(ctx, s.readers.db, secret, path, &copier{})

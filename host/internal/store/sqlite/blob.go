@@ -95,7 +95,7 @@ func (s *Store) naming(ctx context.Context, c closer, tenant string, beforeWrite
 // namer returns a tenant's naming key, or [swarm.ErrNotFound].
 func (s *Store) namer(ctx context.Context, tenant string) ([]byte, error) {
 	var body []byte
-	err := s.readers.namer.QueryRowContext(ctx, []byte(tenant)).Scan(&body)
+	err := s.readers.query(s.readers.namer, []byte(tenant)).first(ctx, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
@@ -178,7 +178,7 @@ func (s *Store) blob(ctx context.Context, tenant string, id swarm.BlobID) ([]byt
 		return nil, err
 	}
 	name := blobName(key, id)
-	return s.openBlob(tenant, name, s.readers.blob.QueryRowContext(ctx, []byte(tenant), name))
+	return s.openBlob(ctx, tenant, name, s.readers.query(s.readers.blob, []byte(tenant), name))
 }
 
 // TaskBlob implements [swarm.Blobs].
@@ -188,13 +188,13 @@ func (s *Store) TaskBlob(ctx context.Context, key swarm.TaskKey, id swarm.BlobID
 		return nil, wrapError("read blob", id.String(), err)
 	}
 	name := blobName(naming, id)
-	data, err := s.openBlob(key.Tenant, name, s.readers.taskBlob.QueryRowContext(ctx, append(taskArgs(key), name)...))
+	data, err := s.openBlob(ctx, key.Tenant, name, s.readers.query(s.readers.taskBlob, append(taskArgs(key), name)...))
 	return data, wrapError("read blob", id.String(), err)
 }
 
-func (s *Store) openBlob(tenant string, name []byte, row *sql.Row) ([]byte, error) {
+func (s *Store) openBlob(ctx context.Context, tenant string, name []byte, q query) ([]byte, error) {
 	var body []byte
-	err := row.Scan(&body)
+	err := q.first(ctx, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}

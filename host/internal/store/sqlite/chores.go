@@ -87,7 +87,7 @@ func (s *Store) run(ctx context.Context, c chore) error {
 	s.chores.mu.Lock()
 	defer s.chores.mu.Unlock()
 	var noted bool
-	err := s.readers.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM chores WHERE kind = ? AND tenant = ?)", c.kind, []byte(c.tenant)).Scan(&noted)
+	err := s.readers.queryText("SELECT EXISTS (SELECT 1 FROM chores WHERE kind = ? AND tenant = ?)", c.kind, []byte(c.tenant)).first(ctx, &noted)
 	if err != nil || !noted {
 		return err
 	}
@@ -261,8 +261,7 @@ func (r *Reader) Keys(ctx context.Context) (*keyring.Ring, map[keyring.ID]bool, 
 
 // usedKeys are those that the database names.
 func (s *Store) usedKeys(ctx context.Context) (map[keyring.ID]bool, error) {
-	rows, err := s.readers.db.QueryContext(ctx, "SELECT id FROM keys")
-	list, err := collect(rows, err, func(rows *sql.Rows) (id keyring.ID, err error) {
+	list, err := readRows(ctx, s.readers.queryText("SELECT id FROM keys"), func(rows *sql.Rows) (id keyring.ID, err error) {
 		err = rows.Scan(&id)
 		return id, err
 	})

@@ -119,8 +119,8 @@ func (s *Store) Definition(ctx context.Context, tenant, name, digest string) (De
 	d := Definition{Tenant: tenant, Swarm: name, Digest: digest}
 	var created int64
 	var body []byte
-	err := s.readers.db.QueryRowContext(ctx, "SELECT created, body FROM definitions WHERE tenant = ? AND swarm = ? AND digest = ?",
-		[]byte(tenant), []byte(name), []byte(digest)).Scan(&created, &body)
+	err := s.readers.queryText("SELECT created, body FROM definitions WHERE tenant = ? AND swarm = ? AND digest = ?",
+		[]byte(tenant), []byte(name), []byte(digest)).first(ctx, &created, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, swarm.ErrNotFound
 	}
@@ -136,8 +136,7 @@ func (s *Store) Definition(ctx context.Context, tenant, name, digest string) (De
 
 // Definitions lists the definitions that are kept, without their bodies.
 func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
-	rows, err := s.readers.db.QueryContext(ctx, "SELECT tenant, swarm, digest, created FROM definitions")
-	list, err := collect(rows, err, func(rows *sql.Rows) (d Definition, err error) {
+	list, err := readRows(ctx, s.readers.queryText("SELECT tenant, swarm, digest, created FROM definitions"), func(rows *sql.Rows) (d Definition, err error) {
 		var tenant, name, digest []byte
 		var created int64
 		err = rows.Scan(&tenant, &name, &digest, &created)
@@ -152,9 +151,8 @@ func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
 
 // NamedDefinitions returns the digests that tasks name which run or are paused.
 func (s *Store) NamedDefinitions(ctx context.Context) (map[string]bool, error) {
-	rows, err := s.readers.db.QueryContext(ctx,
-		"SELECT DISTINCT definition FROM tasks INDEXED BY tasks_defined WHERE definition IS NOT NULL AND ended IS NULL")
-	list, err := collect(rows, err, func(rows *sql.Rows) (digest []byte, err error) {
+	q := s.readers.queryText("SELECT DISTINCT definition FROM tasks INDEXED BY tasks_defined WHERE definition IS NOT NULL AND ended IS NULL")
+	list, err := readRows(ctx, q, func(rows *sql.Rows) (digest []byte, err error) {
 		err = rows.Scan(&digest)
 		return digest, err
 	})
@@ -176,8 +174,7 @@ const listLoaded = `SELECT tenant, swarm, at, made_by, body FROM loaded
 // Loaded lists what tenants have in force instead of the operator's definition. One that
 // cannot be read hides no other.
 func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
-	rows, err := s.readers.db.QueryContext(ctx, listLoaded)
-	list, err := collect(rows, err, func(rows *sql.Rows) (l Loaded, err error) {
+	list, err := readRows(ctx, s.readers.queryText(listLoaded), func(rows *sql.Rows) (l Loaded, err error) {
 		var tenant, name, by []byte
 		var at int64
 		err = rows.Scan(&tenant, &name, &at, &by, &l.Text)

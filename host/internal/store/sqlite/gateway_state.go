@@ -126,8 +126,7 @@ func (g gatewayState) List(ctx context.Context, of, after state.Key, limit int) 
 
 // query reads records, whose values are still sealed.
 func (g gatewayState) query(ctx context.Context, of state.Key, stmt *sql.Stmt, args ...any) ([]state.Record, error) {
-	rows, err := stmt.QueryContext(ctx, args...)
-	return collect(rows, err, func(rows *sql.Rows) (state.Record, error) { return scanGatewayState(of, rows) })
+	return readRows(ctx, g.readers.query(stmt, args...), func(rows *sql.Rows) (state.Record, error) { return scanGatewayState(of, rows) })
 }
 
 // openRecord opens the value of a record.

@@ -197,7 +197,7 @@ func (o opener) openValue(key swarm.TaskKey, scope swarm.KVScope, name string, b
 // KVGet implements [swarm.KV].
 func (s *Store) KVGet(ctx context.Context, key swarm.TaskKey, scope swarm.KVScope, name string) ([]byte, error) {
 	var body []byte
-	err := s.readers.value.QueryRowContext(ctx, append(scopeArgs(key, scope), []byte(name))...).Scan(&body)
+	err := s.readers.query(s.readers.value, append(scopeArgs(key, scope), []byte(name))...).first(ctx, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
@@ -215,8 +215,7 @@ func (s *Store) KVList(ctx context.Context, key swarm.TaskKey, scope swarm.KVSco
 		// Every name is greater than none, the empty one too.
 		args[7] = int64(0)
 	}
-	rows, err := s.readers.values.QueryContext(ctx, args...)
-	names, err := collect(rows, err, func(rows *sql.Rows) (string, error) {
+	names, err := readRows(ctx, s.readers.query(s.readers.values, args...), func(rows *sql.Rows) (string, error) {
 		var name []byte
 		err := rows.Scan(&name)
 		return string(name), err
@@ -226,7 +225,7 @@ func (s *Store) KVList(ctx context.Context, key swarm.TaskKey, scope swarm.KVSco
 
 // KVUsage implements [swarm.KV].
 func (s *Store) KVUsage(ctx context.Context, key swarm.TaskKey, scope swarm.KVScope) (u swarm.KVUsage, err error) {
-	err = s.readers.space.QueryRowContext(ctx, scopeArgs(key, scope)...).Scan(&u.Keys, &u.Bytes)
+	err = s.readers.query(s.readers.space, scopeArgs(key, scope)...).first(ctx, &u.Keys, &u.Bytes)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

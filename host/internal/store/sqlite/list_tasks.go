@@ -93,11 +93,11 @@ func (s *Store) ListTasks(ctx context.Context, filter swarm.TaskFilter, after st
 	if err != nil || limit <= 0 {
 		return nil, "", err
 	}
-	found, end, more, err := s.readers.listed.find(ctx, filter, place, limit)
+	found, end, more, err := s.readers.findListed(ctx, filter, place, limit)
 	if err != nil {
 		return nil, "", wrapError("list tasks of", filter.Swarm, err)
 	}
-	if found, err = s.readers.listed.readBodies(ctx, found); err != nil {
+	if found, err = s.readers.readBodies(ctx, found); err != nil {
 		return nil, "", wrapError("list tasks of", filter.Swarm, err)
 	}
 	if more {
@@ -110,10 +110,10 @@ func (s *Store) ListTasks(ctx context.Context, filter swarm.TaskFilter, after st
 	return tasks, next, wrapError("list tasks of", filter.Swarm, err)
 }
 
-// find looks at tasks behind a place until limit of them match, and returns the place where it
+// findListed looks at tasks behind a place until limit of them match, and returns the place where it
 // ended, and whether tasks may follow.
-func (l *listStmts) find(ctx context.Context, f swarm.TaskFilter, place listPlace, limit int) (found []listedTask, end listPlace, more bool, err error) {
-	stmt, args := l.choose(f)
+func (r *readers) findListed(ctx context.Context, f swarm.TaskFilter, place listPlace, limit int) (found []listedTask, end listPlace, more bool, err error) {
+	stmt, args := r.listed.choose(f)
 	least := f.MinMicroUSD
 	if !f.ByCost {
 		least = 0
@@ -122,8 +122,8 @@ func (l *listStmts) find(ctx context.Context, f swarm.TaskFilter, place listPlac
 		}
 	}
 	for examined, chunk := 0, limit+1; examined < maxExamined; chunk = listChunk {
-		rows, err := stmt.QueryContext(ctx, append([]any{place.value, place.tid, least, chunk}, args...)...)
-		page, err := collect(rows, err, func(rows *sql.Rows) (listedTask, error) { return scanListed(rows, f.ByCost) })
+		q := r.query(stmt, append([]any{place.value, place.tid, least, chunk}, args...)...)
+		page, err := readRows(ctx, q, func(rows *sql.Rows) (listedTask, error) { return scanListed(rows, f.ByCost) })
 		if err != nil {
 			return nil, place, false, err
 		}
@@ -157,9 +157,9 @@ func scanListed(rows *sql.Rows, byCost bool) (l listedTask, err error) {
 }
 
 // readBodies reads the records of tasks, without those that are gone meanwhile.
-func (l *listStmts) readBodies(ctx context.Context, list []listedTask) (found []listedTask, err error) {
+func (r *readers) readBodies(ctx context.Context, list []listedTask) (found []listedTask, err error) {
 	for _, t := range list {
-		err := l.body.QueryRowContext(ctx, t.at.tid).Scan(&t.body)
+		err := r.query(r.listed.body, t.at.tid).first(ctx, &t.body)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

@@ -96,9 +96,8 @@ func (o opener) readOutboxMessage(stored entry) (swarm.OutboxMessage, error) {
 
 // Outboxes implements [swarm.Outboxes].
 func (s *Store) Outboxes(ctx context.Context) ([]swarm.OutboxKey, error) {
-	rows, err := s.readers.outboxes.QueryContext(ctx)
 	seen := map[swarm.OutboxKey]bool{}
-	list, err := collect(rows, err, func(rows *sql.Rows) (b swarm.OutboxKey, err error) {
+	list, err := readRows(ctx, s.readers.query(s.readers.outboxes), func(rows *sql.Rows) (b swarm.OutboxKey, err error) {
 		var peer []byte
 		b.Task, err = scanTask(rows, &peer)
 		b.Peer = string(peer)
@@ -158,20 +157,21 @@ func (s *Store) DeadLetters(ctx context.Context, tenant string, before int64, li
 
 // storedDeadLetters returns a page of dead letters.
 func (s *Store) storedDeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]storedDeadLetter, error) {
-	left, first := swarm.PageBytes, true
-	rows, err := s.readers.deadLetters.QueryContext(ctx, []byte(tenant), before, limit)
-	return collectUntil(rows, err, func(rows *sql.Rows) (l storedDeadLetter, more bool, err error) {
-		l, err = scanDeadLetter(rows)
-		left -= contentSize(l.body)
-		more, first = first || left >= 0, false
-		return l, more, err
+	q := s.readers.query(s.readers.deadLetters, []byte(tenant), before, limit)
+	return readRowsUntil(ctx, q, func() func(*sql.Rows) (storedDeadLetter, bool, error) {
+		left, first := swarm.PageBytes, true
+		return func(rows *sql.Rows) (l storedDeadLetter, more bool, err error) {
+			l, err = scanDeadLetter(rows)
+			left -= contentSize(l.body)
+			more, first = first || left >= 0, false
+			return l, more, err
+		}
 	})
 }
 
 // DeadLetter implements [swarm.Outboxes].
 func (s *Store) DeadLetter(ctx context.Context, tenant, id string) (swarm.DeadLetter, error) {
-	rows, err := s.readers.deadOne.QueryContext(ctx, []byte(id), []byte(tenant))
-	kept, err := collect(rows, err, scanDeadLetter)
+	kept, err := readRows(ctx, s.readers.query(s.readers.deadOne, []byte(id), []byte(tenant)), scanDeadLetter)
 	if err == nil && len(kept) == 0 {
 		err = swarm.ErrNotFound
 	}

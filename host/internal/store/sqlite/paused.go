@@ -45,15 +45,17 @@ func (s *Store) storedPaused(ctx context.Context, within swarm.InstanceKey, iid,
 	if limit == 0 {
 		return nil, false, nil
 	}
-	left := swarm.PageBytes
-	rows, err := s.readers.paused.QueryContext(ctx, append(instanceArgs(within), iid, tid, limit+1)...)
-	page, err = collectUntil(rows, err, func(rows *sql.Rows) (p pausedTask, goOn bool, err error) {
-		first := left == swarm.PageBytes
-		p.key, err = scanTask(rows, &p.iid, &p.tid, &p.body)
-		left -= len(p.body)
-		limit--
-		more = limit < 0 || left < 0 && !first
-		return p, !more, err
+	q := s.readers.query(s.readers.paused, append(instanceArgs(within), iid, tid, limit+1)...)
+	page, err = readRowsUntil(ctx, q, func() func(*sql.Rows) (pausedTask, bool, error) {
+		tasks, left := limit, swarm.PageBytes
+		return func(rows *sql.Rows) (p pausedTask, goOn bool, err error) {
+			first := left == swarm.PageBytes
+			p.key, err = scanTask(rows, &p.iid, &p.tid, &p.body)
+			left -= len(p.body)
+			tasks--
+			more = tasks < 0 || left < 0 && !first
+			return p, !more, err
+		}
 	})
 	return page, more, err
 }

@@ -123,8 +123,7 @@ func (s *Store) pruneTasks(ctx context.Context, before int64, rule swarm.PruneRu
 }
 
 func (s *Store) endedTasks(ctx context.Context, before int64, after candidate) ([]candidate, error) {
-	rows, err := s.readers.ended.QueryContext(ctx, before, after.ended, after.ended, after.tid, purgeSlice)
-	return collect(rows, err, func(rows *sql.Rows) (c candidate, err error) {
+	return readRows(ctx, s.readers.query(s.readers.ended, before, after.ended, after.ended, after.tid, purgeSlice), func(rows *sql.Rows) (c candidate, err error) {
 		var tenant, name, instance, task []byte
 		err = rows.Scan(&c.tid, &c.ended, &tenant, &name, &instance, &task)
 		c.key.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}

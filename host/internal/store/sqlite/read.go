@@ -16,7 +16,9 @@ import (
 
 // Load implements [swarm.TaskLog].
 func (s *Store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
-	st, err := s.readers.load(ctx, key)
+	st, err := reread(ctx, s.readers, func(ctx context.Context, answered func()) (stored, error) {
+		return s.readers.load(ctx, answered, key)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
@@ -38,8 +40,9 @@ type stored struct {
 
 // load reads the parts of a snapshot in one transaction, which makes them
 // belong together.
-func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err error) {
+func (r *readers) load(ctx context.Context, answered func(), key swarm.TaskKey) (st stored, err error) {
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	answered()
 	if err != nil {
 		return st, err
 	}
@@ -109,8 +112,7 @@ func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
 // RunningTasks implements [swarm.TaskLog]. The directory's lock makes every task ours,
 // so nothing needs to be written.
 func (s *Store) RunningTasks(ctx context.Context) ([]swarm.RunningTask, error) {
-	rows, err := s.readers.runningTasks.QueryContext(ctx)
-	found, err := collect(rows, err, func(rows *sql.Rows) (c swarm.RunningTask, err error) {
+	found, err := readRows(ctx, s.readers.query(s.readers.runningTasks), func(rows *sql.Rows) (c swarm.RunningTask, err error) {
 		var tenant, name, instance, task []byte
 		err = rows.Scan(&tenant, &name, &instance, &task, &c.Waiting)
 		c.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
@@ -158,8 +160,7 @@ func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Ti
 }
 
 func (s *Store) storedTasks(ctx context.Context, key swarm.InstanceKey, before int64, limit int) ([]storedTask, error) {
-	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), before, limit)...)
-	return collect(rows, err, func(rows *sql.Rows) (e storedTask, err error) {
+	return readRows(ctx, s.readers.query(s.readers.tasks, append(instanceArgs(key), before, limit)...), func(rows *sql.Rows) (e storedTask, err error) {
 		var id []byte
 		err = rows.Scan(&id, &e.body, &e.created)
 		e.id = string(id)
@@ -169,8 +170,7 @@ func (s *Store) storedTasks(ctx context.Context, key swarm.InstanceKey, before i
 
 // Instances implements [swarm.TaskLog].
 func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {
-	rows, err := s.readers.instances.QueryContext(ctx, []byte(tenant), []byte(name))
-	keys, err := collect(rows, err, func(rows *sql.Rows) (swarm.InstanceKey, error) {
+	keys, err := readRows(ctx, s.readers.query(s.readers.instances, []byte(tenant), []byte(name)), func(rows *sql.Rows) (swarm.InstanceKey, error) {
 		var instance []byte
 		err := rows.Scan(&instance)
 		return swarm.InstanceKey{Tenant: tenant, Swarm: name, Instance: string(instance)}, err
@@ -180,8 +180,8 @@ func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.Ins
 
 // Events implements [swarm.TaskLog].
 func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error) {
-	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
-	kept, err := collectUntil(rows, err, scanPage())
+	q := s.readers.query(s.readers.events, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
+	kept, err := readRowsUntil(ctx, q, scanPage)
 	o := s.opener(key)
 	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
 		err = o.read(e.body, spot{inEvents, "", e.seq}, &ev)
@@ -193,8 +193,8 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 
 // History implements [swarm.TaskLog].
 func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
-	rows, err := s.readers.history.QueryContext(ctx, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
-	kept, err := collectUntil(rows, err, scanPage())
+	q := s.readers.query(s.readers.history, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
+	kept, err := readRowsUntil(ctx, q, scanPage)
 	entries, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
 	return entries, wrapError("read history of task", key.Task, err)
 }
@@ -202,11 +202,14 @@ func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, af
 // HistoryTail implements [swarm.TaskLog]. It reads backwards and stops at either
 // bound, so that its cost does not depend on the length of the history.
 func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string, entries, bytes int) ([]abi.HistoryEntry, error) {
-	rows, err := s.readers.historyTail.QueryContext(ctx, append(taskArgs(key), []byte(agent), 0, max(entries, 0))...)
-	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (e entry, more bool, err error) {
-		e, err = scanEntry(rows)
-		bytes -= contentSize(e.body)
-		return e, bytes >= 0, err
+	q := s.readers.query(s.readers.historyTail, append(taskArgs(key), []byte(agent), 0, max(entries, 0))...)
+	kept, err := readRowsUntil(ctx, q, func() func(*sql.Rows) (entry, bool, error) {
+		left := bytes
+		return func(rows *sql.Rows) (e entry, more bool, err error) {
+			e, err = scanEntry(rows)
+			left -= contentSize(e.body)
+			return e, left >= 0, err
+		}
 	})
 	slices.Reverse(kept)
 	tail, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
@@ -228,8 +231,11 @@ func scanPage() func(*sql.Rows) (entry, bool, error) {
 
 // Submission implements [swarm.TaskLog].
 func (s *Store) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
-	row := s.readers.submission.QueryRowContext(ctx, submissionArgs(key, door, id)...)
-	p, err := scanSubmission(row, key, door)
+	q := s.readers.query(s.readers.submission, submissionArgs(key, door, id)...)
+	p, err := readFirst(ctx, q, func(rows *sql.Rows) (swarm.Submission, error) { return scanSubmission(rows, key, door) })
+	if errors.Is(err, sql.ErrNoRows) {
+		err = swarm.ErrNotFound
+	}
 	if err == nil {
 		err = s.openSubmission(&p)
 	}
@@ -243,8 +249,7 @@ func (s *Store) Submissions(ctx context.Context, key swarm.InstanceKey, door str
 		accepted = stamp(before.Accepted)
 	}
 	args := append([]any{[]byte(door), accepted, []byte(before.Key)}, instanceArgs(key)...)
-	rows, err := s.readers.submissions.QueryContext(ctx, append(args, limit)...)
-	list, err := collect(rows, err, func(rows *sql.Rows) (swarm.Submission, error) { return scanSubmission(rows, key, door) })
+	list, err := readRows(ctx, s.readers.query(s.readers.submissions, append(args, limit)...), func(rows *sql.Rows) (swarm.Submission, error) { return scanSubmission(rows, key, door) })
 	for i := range list {
 		if err == nil {
 			err = s.openSubmission(&list[i])

@@ -84,7 +84,7 @@ func checkReadable(ctx context.Context, path string) (err error) {
 }
 
 func (r *Reader) prepare(ctx context.Context, secret string) error {
-	if err := r.store.readers.db.QueryRowContext(ctx, secret).Scan(&r.secret); err != nil {
+	if err := r.store.readers.queryText(secret).first(ctx, &r.secret); err != nil {
 		return metaError("secret", err)
 	}
 	return prepare(ctx, r.store.readers.db, map[**sql.Stmt]string{
@@ -102,8 +102,7 @@ func (r *Reader) Secret() []byte { return r.secret }
 // Find returns the tasks of that id, which each instance chooses for itself; at
 // most limit.
 func (r *Reader) Find(ctx context.Context, task string, limit int) ([]swarm.TaskKey, error) {
-	rows, err := r.find.QueryContext(ctx, []byte(task), limit)
-	keys, err := collect(rows, err, func(rows *sql.Rows) (k swarm.TaskKey, err error) {
+	keys, err := readRows(ctx, r.store.readers.query(r.find, []byte(task), limit), func(rows *sql.Rows) (k swarm.TaskKey, err error) {
 		var tenant, name, instance, id []byte
 		err = rows.Scan(&tenant, &name, &instance, &id)
 		k.Tenant, k.Swarm, k.Instance, k.Task = string(tenant), string(name), string(instance), string(id)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"runtime"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -19,6 +20,8 @@ const minReaders = 4
 // its task by the whole key and reads no more than it returns.
 type readers struct {
 	db *sql.DB
+	// patience is how long a read waits for a server that is away. It is 0 for a file.
+	patience time.Duration
 
 	task, rows, states, posts    *sql.Stmt
 	runningTasks                 *sql.Stmt

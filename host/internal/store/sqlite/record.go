@@ -223,7 +223,9 @@ type storedTurn struct {
 
 // Record implements [swarm.TurnJournal].
 func (s *Store) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
-	st, err := s.readers.record(ctx, key, turn)
+	st, err := reread(ctx, s.readers, func(ctx context.Context, answered func()) (storedTurn, error) {
+		return s.readers.record(ctx, answered, key, turn)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
@@ -238,12 +240,13 @@ func (s *Store) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swar
 }
 
 // record reads the parts of a record in one transaction.
-func (r *readers) record(ctx context.Context, key swarm.TaskKey, turn int64) (st storedTurn, err error) {
+func (r *readers) record(ctx context.Context, answered func(), key swarm.TaskKey, turn int64) (st storedTurn, err error) {
 	st.n = turn
 	if checkSeq("turn", turn) != nil {
 		return st, sql.ErrNoRows
 	}
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	answered()
 	if err != nil {
 		return st, err
 	}
@@ -296,14 +299,16 @@ func (o opener) readTurn(st storedTurn) (swarm.Record, error) {
 
 // Records implements [swarm.TurnJournal].
 func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Record, error) {
-	rows, err := s.readers.turns.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
-	left, first := swarm.PageBytes, true
-	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (st storedTurn, more bool, err error) {
-		err = rows.Scan(&st.n, &st.header, &st.end)
-		st.n = seqOf(st.n)
-		left -= len(st.header) + len(st.end)
-		more, first = first || left >= 0, false
-		return st, more, err
+	q := s.readers.query(s.readers.turns, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
+	kept, err := readRowsUntil(ctx, q, func() func(*sql.Rows) (storedTurn, bool, error) {
+		left, first := swarm.PageBytes, true
+		return func(rows *sql.Rows) (st storedTurn, more bool, err error) {
+			err = rows.Scan(&st.n, &st.header, &st.end)
+			st.n = seqOf(st.n)
+			left -= len(st.header) + len(st.end)
+			more, first = first || left >= 0, false
+			return st, more, err
+		}
 	})
 	o := s.opener(key)
 	list, err := decodeAll(kept, err, func(st storedTurn) (swarm.Record, error) {
@@ -316,7 +321,7 @@ func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, lim
 
 // Footprint implements [swarm.Tenants].
 func (s *Store) Footprint(ctx context.Context, tenant string) (f swarm.Footprint, err error) {
-	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks, &f.Day, &f.Made, &f.Tokens, &f.MicroUSD)
+	err = s.readers.query(s.readers.footprint, []byte(tenant)).first(ctx, &f.Bytes, &f.Tasks, &f.Day, &f.Made, &f.Tokens, &f.MicroUSD)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -33,6 +33,6 @@ func (s *Store) report(ctx context.Context, lg *slog.Logger, unclean bool) error
 
 func (s *Store) count(ctx context.Context, from string) (n int64, err error) {
 	q := "SELECT count(*) FROM (SELECT 1 FROM " + from + " LIMIT CAST(? AS BIGINT)) AS counted"
-	err = s.readers.db.QueryRowContext(ctx, q, reportLimit).Scan(&n)
+	err = s.readers.queryText(q, reportLimit).first(ctx, &n)
 	return n, err
 }

@@ -61,7 +61,7 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
 	texts := s.readers.texts()
-	for _, more := range append(s.writer.tables.allTexts(), newWalk(nil).texts(), swapTexts(), s.writer.tables.blank.texts()) {
+	for _, more := range append(s.writer.tables.allTexts(), newWalk(nil, nil).texts(), swapTexts(), s.writer.tables.blank.texts()) {
 		maps.Copy(texts, more)
 	}
 	for stmt, text := range texts {

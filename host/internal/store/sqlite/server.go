@@ -18,10 +18,6 @@ import (
 // serverReaders is how many connections to a server read at once.
 const serverReaders = 8
 
-// readerPatience is how long a host's reads wait for a server that is away: as long as it may take
-// until its standby is promoted.
-const readerPatience = 30 * time.Second
-
 // Server is a schema of a PostgreSQL server.
 type Server struct {
 	DSN string
@@ -100,12 +96,10 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 }
 
 func openServerReaders(ctx context.Context, c *postgres.Connector) (*readers, error) {
-	from := c.ReadOnly()
-	from.Patience = readerPatience
-	db := sql.OpenDB(from)
+	db := sql.OpenDB(c.ReadOnly())
 	db.SetMaxOpenConns(serverReaders)
 	db.SetMaxIdleConns(serverReaders)
-	r := &readers{db: db}
+	r := &readers{db: db, patience: readerPatience}
 	if err := prepare(ctx, db, r.texts()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -257,6 +251,8 @@ func meaning(err error) error {
 		return fencedError{err}
 	case errors.Is(err, postgres.ErrRepeat):
 		return fmt.Errorf("%w: %w", errRepeat, err)
+	case postgres.IsAway(err):
+		return fmt.Errorf("%w: %w", swarm.ErrUnavailable, err)
 	}
 	return err
 }

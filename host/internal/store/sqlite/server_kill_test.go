@@ -125,7 +125,7 @@ func TestServerLoss(t *testing.T) {
 func TestServerStatements(t *testing.T) {
 	t.Parallel()
 	s := openTestServer(t, pgtest.Schema(t))
-	for _, texts := range []map[**sql.Stmt]string{s.readers.texts(), newWalk(nil).texts(), swapTexts()} {
+	for _, texts := range []map[**sql.Stmt]string{s.readers.texts(), newWalk(nil, nil).texts(), swapTexts()} {
 		for _, text := range texts {
 			stmt, err := s.readers.db.PrepareContext(t.Context(), text)
 			if err != nil {

@@ -40,8 +40,7 @@ func (s *Store) Tenants(ctx context.Context) ([]TenantUsage, error) {
 
 // namedTenants lists the tenants that are in the database, by name.
 func (s *Store) namedTenants(ctx context.Context) ([]TenantUsage, error) {
-	rows, err := s.readers.db.QueryContext(ctx, tenantsQuery)
-	list, err := collect(rows, err, func(rows *sql.Rows) (h TenantUsage, err error) {
+	list, err := readRows(ctx, s.readers.queryText(tenantsQuery), func(rows *sql.Rows) (h TenantUsage, err error) {
 		var tenant []byte
 		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks)
 		h.Tenant = string(tenant)
@@ -109,7 +108,9 @@ func (s *Store) Modules(ctx context.Context) (map[string]bool, error) {
 }
 
 func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn int64, body []byte) error) error {
-	stmt, err := s.readers.db.PrepareContext(ctx, headersQuery)
+	stmt, err := reread(ctx, s.readers, func(ctx context.Context, _ func()) (*sql.Stmt, error) {
+		return s.readers.db.PrepareContext(ctx, headersQuery)
+	})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn 
 		body []byte
 	}
 	for after := int64(0); ; {
-		page, err := pageOf(ctx, stmt, func(rows *sql.Rows) (f found, size int, err error) {
+		page, err := pageOf(ctx, s.readers, stmt, func(rows *sql.Rows) (f found, size int, err error) {
 			var tenant, name, instance, task []byte
 			err = rows.Scan(&f.id, &tenant, &name, &instance, &task, &f.body)
 			f.key.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}

@@ -45,8 +45,7 @@ const TokensVersion = "tokens"
 
 // Tokens implements [auth.TokenStore].
 func (s *Store) Tokens(ctx context.Context) ([]auth.IssuedToken, error) {
-	rows, err := s.readers.db.QueryContext(ctx, listTokens)
-	all, err := collect(rows, err, scanIssued)
+	all, err := readRows(ctx, s.readers.queryText(listTokens), scanIssued)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", addAdvice(err))
 	}
@@ -55,8 +54,7 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.IssuedToken, error) {
 
 // FindToken reads a token by the digest of its text, or returns [auth.ErrNoToken].
 func (s *Store) FindToken(ctx context.Context, digest [sha256.Size]byte) (auth.IssuedToken, error) {
-	rows, err := s.readers.db.QueryContext(ctx, findToken, digest[:])
-	found, err := collect(rows, err, scanIssued)
+	found, err := readRows(ctx, s.readers.queryText(findToken, digest[:]), scanIssued)
 	if err != nil {
 		return auth.IssuedToken{}, fmt.Errorf("find a token: %w", addAdvice(err))
 	}

@@ -59,12 +59,13 @@ func (r tableRow) list(columns []string) []any {
 // walk visits all bodies of a tenant, page by page, each as it is when its page
 // is read.
 type walk struct {
-	visit func([]item) error
-	stmts map[*table]**sql.Stmt
+	readers *readers
+	visit   func([]item) error
+	stmts   map[*table]**sql.Stmt
 }
 
-func newWalk(visit func([]item) error) *walk {
-	w := &walk{visit: visit, stmts: map[*table]**sql.Stmt{}}
+func newWalk(r *readers, visit func([]item) error) *walk {
+	w := &walk{readers: r, visit: visit, stmts: map[*table]**sql.Stmt{}}
 	eachTable(tenantTables, func(t *table) { w.stmts[t] = new(*sql.Stmt) })
 	return w
 }
@@ -89,9 +90,12 @@ func (w *walk) close() error {
 
 // walk visits a tenant.
 func (s *Store) walk(ctx context.Context, tenant string, visit func([]item) error) (err error) {
-	w := newWalk(visit)
+	w := newWalk(s.readers, visit)
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := prepare(ctx, s.readers.db, w.texts()); err != nil {
+	_, err = reread(ctx, s.readers, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, prepare(ctx, s.readers.db, w.texts())
+	})
+	if err != nil {
 		return err
 	}
 	n := node{number: []byte(tenant)}
@@ -117,7 +121,7 @@ func (w *walk) table(ctx context.Context, t *table, parent node) error {
 	}
 	args, after := t.walkArgs(parent)
 	for {
-		page, err := pageOf(ctx, *w.stmts[t], t.scan(), slices.Concat(args, after)...)
+		page, err := pageOf(ctx, w.readers, *w.stmts[t], t.scan(), slices.Concat(args, after)...)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -223,13 +227,14 @@ func (t *table) read(n node, r tableRow) (node, []item) {
 }
 
 // pageOf reads a page that is bounded in rows and in bytes.
-func pageOf[T any](ctx context.Context, stmt *sql.Stmt, scan func(*sql.Rows) (v T, size int, err error), args ...any) ([]T, error) {
-	left, first := swarm.PageBytes, true
-	rows, err := stmt.QueryContext(ctx, append(args, walkRows)...)
-	return collectUntil(rows, err, func(rows *sql.Rows) (v T, more bool, err error) {
-		v, size, err := scan(rows)
-		left -= size
-		more, first = first || left >= 0, false
-		return v, more, err
+func pageOf[T any](ctx context.Context, r *readers, stmt *sql.Stmt, scan func(*sql.Rows) (v T, size int, err error), args ...any) ([]T, error) {
+	return readRowsUntil(ctx, r.query(stmt, append(args, walkRows)...), func() func(*sql.Rows) (T, bool, error) {
+		left, first := swarm.PageBytes, true
+		return func(rows *sql.Rows) (v T, more bool, err error) {
+			v, size, err := scan(rows)
+			left -= size
+			more, first = first || left >= 0, false
+			return v, more, err
+		}
 	})
 }
