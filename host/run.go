@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/definition/plan"
 	"skep/host/internal/gateway"
+	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
 
@@ -46,7 +47,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	err := g.Wait()
 	if end := h.store.End(); end != nil && errors.Is(err, swarm.ErrFenced) {
-		err = end // it has the reason
+		err = errors.Join(end, h.recordLoss(end)) // it has the reason
 	}
 	return errors.Join(h.explainFence(err), h.Close())
 }
@@ -189,6 +190,14 @@ func (h *Host) closeAudit() error {
 	}
 	h.audit = nil
 	return err
+}
+
+// recordLoss records that the server has lost what it had acknowledged.
+func (h *Host) recordLoss(end error) error {
+	if !errors.Is(end, sqlite.ErrLost) {
+		return nil
+	}
+	return h.audit.Record(audit.Entry{Act: "store.loss", Outcome: audit.Failed, Target: h.configDigest(), Reason: end.Error()})
 }
 
 // recordToolChange records that an MCP tool differs from its pin.

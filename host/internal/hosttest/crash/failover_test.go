@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"skep/host/client"
+	"skep/host/internal/api/audit"
 	"skep/host/internal/hosttest"
 	"skep/host/internal/store/pgtest"
 )
@@ -166,8 +167,8 @@ func TestLaggingStandby(t *testing.T) {
 	lost := p.Primary
 	lost.Kill(t)
 	p.Standby.Start(t)
-	has := writtenGroups(t, p.Standby)
 	p.Promote(t)
+	has := writtenGroups(t, p.Primary) // once promoted: it has replayed all that it got
 	// A host that writes nothing does not look. This post gets no answer.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	l.wg.Go(func() { _, _ = l.c.PostMessage(ctx, client.Post{Task: "last", Body: "[]"}) })
@@ -179,5 +180,9 @@ func TestLaggingStandby(t *testing.T) {
 	want := fmt.Sprintf("the server has lost acknowledged writes: it knows %d groups of this host and has acknowledged %d, so %d are gone", has, acknowledged, acknowledged-has)
 	if acknowledged <= has || code <= 0 || !strings.Contains(log, want) {
 		t.Errorf("the host ended with %d, want it to say %q", code, want)
+	}
+	recorded, err := os.ReadFile(filepath.Join(v.Data(), audit.Name))
+	if err != nil || !strings.Contains(string(recorded), "store.loss") || !strings.Contains(string(recorded), want) {
+		t.Errorf("the audit log has no store.loss with %q: %v", want, err)
 	}
 }

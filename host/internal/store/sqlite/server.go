@@ -199,6 +199,9 @@ func (s *Store) Ended() <-chan struct{} {
 	return nil
 }
 
+// ErrLost is what [Store.End] has when the server does not have what it has acknowledged.
+var ErrLost = postgres.ErrLost
+
 // End is why the store has [Store.Ended], nil if it has not.
 func (s *Store) End() error {
 	select {
@@ -241,6 +244,8 @@ type fencedError struct{ error }
 
 // Is makes it ErrFenced.
 func (fencedError) Is(target error) bool { return target == swarm.ErrFenced }
+
+func (e fencedError) Unwrap() error { return e.error }
 
 // meaning gives an error of a connection the meaning that the port has for it.
 func meaning(err error) error {

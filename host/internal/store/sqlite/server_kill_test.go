@@ -116,7 +116,7 @@ func TestServerLoss(t *testing.T) {
 	default:
 		t.Error("the store has not ended")
 	}
-	if err := s.End(); err == nil || !strings.Contains(err.Error(), "2 are gone") {
+	if err := s.End(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "2 are gone") {
 		t.Errorf("End() = %v", err)
 	}
 }
