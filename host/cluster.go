@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -66,6 +68,33 @@ func (s sharing) Claim(ctx context.Context, slots []slot.Slot) ([]swarm.RunningT
 // GrantSpend implements [swarm.Cluster].
 func (s sharing) GrantSpend(ctx context.Context, tenant string, day int64, least, bound swarm.Spend) (granted, rest swarm.Spend, err error) {
 	return s.store.GrantSpend(ctx, tenant, day, least, bound)
+}
+
+// Deaths implements [swarm.Cluster].
+func (s sharing) Deaths() map[swarm.TurnID]swarm.Deaths {
+	found := s.Member.Deaths()
+	out := make(map[swarm.TurnID]swarm.Deaths, len(found))
+	for id, d := range found {
+		out[id] = swarm.Deaths(d)
+	}
+	return out
+}
+
+// runSet is the running set for the runtime. Where hosts share the work each sees the others', and
+// what this one did when it died is told to them.
+func (h *Host) runSet(ctx context.Context) (swarm.RunSet, error) {
+	if h.member == nil {
+		return h.running, nil
+	}
+	prior, life := h.running.PriorLife(), h.running.Life()
+	suspects := slices.Collect(maps.Keys(h.running.Suspects()))
+	if err := h.member.NoteDeath(ctx, prior[:], suspects); err != nil {
+		return nil, fmt.Errorf("note which turns computed when this host ended: %w", err)
+	}
+	for _, id := range suspects {
+		h.running.Forget(id)
+	}
+	return h.member.Share(h.running, life[:]), nil
 }
 
 // cluster returns the other hosts for the runtime, nil for none.

@@ -163,12 +163,16 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the MAIL schemas: %w", err)
 	}
+	set, err := h.runSet(ctx)
+	if err != nil {
+		return err
+	}
 	h.swarm, err = swarm.New(ctx, h.store, h.definitions.Executor(), h.router, tools, h.definitions.All(), swarm.Options{
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: h.work,
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: h.work,
 	})
 	if err != nil {
 		return err

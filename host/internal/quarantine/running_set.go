@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ const maxFile = 16 << 20
 type RunningSet struct {
 	f   *os.File
 	log *slog.Logger
+	// life is this one's, prior the one whose suspects were found.
+	life, prior Life
 
 	mu       sync.Mutex
 	suspects map[ID]suspectSlot
@@ -42,7 +45,10 @@ func OpenRunningSet(path string, log *slog.Logger) (*RunningSet, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &RunningSet{log: log, suspects: map[ID]suspectSlot{}}
-	left, err := readSlots(path)
+	rand.Read(s.life[:])
+	var left []slot
+	var err error
+	s.prior, left, err = readSlots(path)
 	if err != nil {
 		return nil, fmt.Errorf("running set %s: %w", path, err)
 	}
@@ -53,7 +59,7 @@ func OpenRunningSet(path string, log *slog.Logger) (*RunningSet, error) {
 			kept = append(kept, l)
 		}
 	}
-	if s.f, err = replaceFile(path, kept); err != nil {
+	if s.f, err = replaceFile(path, s.life, kept); err != nil {
 		return nil, fmt.Errorf("running set %s: %w", path, err)
 	}
 	s.slots = len(kept)
@@ -74,20 +80,21 @@ func (s slot) afterDeath() (_ slot, ok bool) {
 	return s, true
 }
 
-// readSlots returns the slots of a file, none for a file that is not ours.
-func readSlots(path string) (out []slot, err error) {
+// readSlots returns the slots of a file and whose they are, none for a file that is not ours.
+func readSlots(path string) (life Life, out []slot, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return life, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return life, nil, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil || !isRunningSet(b) {
-		return nil, err
+		return life, nil, err
 	}
+	life = Life(b[lifeAt : lifeAt+len(life)])
 	seen := map[ID]bool{}
 	for b = b[slotSize:]; len(b) >= slotSize; b = b[slotSize:] {
 		if s, ok := decode(b[:slotSize]); ok && s.state != free && !seen[s.id] {
@@ -95,13 +102,13 @@ func readSlots(path string) (out []slot, err error) {
 			out = append(out, s)
 		}
 	}
-	return out, nil
+	return life, out, nil
 }
 
 // replaceFile puts a new file in the place of the old one. A death in between leaves
 // one of them whole.
-func replaceFile(path string, kept []slot) (*os.File, error) {
-	content := header()
+func replaceFile(path string, life Life, kept []slot) (*os.File, error) {
+	content := header(life)
 	for _, s := range kept {
 		content = append(content, s.encode()...)
 	}
@@ -114,6 +121,12 @@ func replaceFile(path string, kept []slot) (*os.File, error) {
 	}
 	return os.OpenFile(path, os.O_RDWR, 0)
 }
+
+// Life names the time since the set was opened, PriorLife the one in which the suspects computed.
+func (s *RunningSet) Life() Life { return s.life }
+
+// PriorLife is zero where none is known.
+func (s *RunningSet) PriorLife() Life { return s.prior }
 
 // Suspects returns the turns that were computing when an earlier host died, with
 // their crash counts.

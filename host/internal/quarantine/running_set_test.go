@@ -109,12 +109,12 @@ func TestStrikesDoNotOverflow(t *testing.T) {
 
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
-	newer := header()
+	newer := header(Life{})
 	newer[len(magic)] = version + 1
 	for name, content := range map[string][]byte{
 		"empty": {}, "short": []byte("skep-run"), "garbage": bytes.Repeat([]byte{0xff}, 1000), "newer": newer,
-		"header alone": header(), "cut slot": append(header(), slot{computing, 0, false, id(1)}.encode()[:40]...),
-		"garbage slot": append(header(), bytes.Repeat([]byte{3}, slotSize)...),
+		"header alone": header(Life{}), "cut slot": append(header(Life{}), slot{computing, 0, false, id(1)}.encode()[:40]...),
+		"garbage slot": append(header(Life{}), bytes.Repeat([]byte{3}, slotSize)...),
 	} {
 		path := filepath.Join(t.TempDir(), "running")
 		if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestForeignFiles(t *testing.T) {
 // Every single damaged byte costs at most the slot it is in, or is seen.
 func TestTornSlots(t *testing.T) {
 	t.Parallel()
-	content := header()
+	content := header(Life{})
 	for n := range byte(3) {
 		content = append(content, slot{computing, n, true, id(n)}.encode()...)
 	}
@@ -156,7 +156,7 @@ func TestTornSlots(t *testing.T) {
 func TestSameTurnTwice(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "running")
-	twice := append(header(), slot{computing, 1, true, id(1)}.encode()...)
+	twice := append(header(Life{}), slot{computing, 1, true, id(1)}.encode()...)
 	twice = append(twice, slot{computing, 2, true, id(1)}.encode()...)
 	if err := os.WriteFile(path, twice, 0o600); err != nil {
 		t.Fatal(err)
@@ -236,8 +236,8 @@ func BenchmarkTurn(b *testing.B) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(header())
-	f.Add(append(header(), slot{computing, 1, true, id(1)}.encode()...))
+	f.Add(header(Life{}))
+	f.Add(append(header(Life{}), slot{computing, 1, true, id(1)}.encode()...))
 	f.Add([]byte(fmt.Sprint("skep-run", version)))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "running")

@@ -22,6 +22,9 @@ type Cluster interface {
 	// GrantSpend lets the host spend part of a tenant's budget of a day, at least a least amount.
 	// If less is left it grants nothing, and returns what is left.
 	GrantSpend(ctx context.Context, tenant string, day int64, least, bound Spend) (granted, rest Spend, err error)
+	// Deaths are the suspects of all hosts, at the time when slots have become this host's. A turn
+	// that it ends is none any more. The map is the caller's.
+	Deaths() map[TurnID]Deaths
 }
 
 // ErrElsewhere means that another host works on a task, or none yet.
@@ -125,6 +128,7 @@ func (r *Runtime) Gained(ctx context.Context, slots []slot.Slot) error {
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
+	r.suspects.setDeaths(r.share.cluster.Deaths())
 	keys := r.countTasks(found)
 	r.share.set(slots, true)
 	return r.recoverTasks(ctx, keys)
@@ -138,6 +142,7 @@ func (r *Runtime) Losing(ctx context.Context, slots []slot.Slot) error {
 	for _, one := range slots {
 		lost[one] = true
 	}
+	defer r.leaveSuspects(lost)
 	defer r.forgetSlots(lost)
 	stop := time.NewTimer(r.share.handover)
 	defer stop.Stop()

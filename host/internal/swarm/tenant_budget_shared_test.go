@@ -33,6 +33,8 @@ func (*sharingHost) Alive() bool { return true }
 
 func (*sharingHost) Claim(context.Context, []slot.Slot) ([]swarm.RunningTask, error) { return nil, nil }
 
+func (*sharingHost) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
+
 // GrantSpend grants what is asked for, and no more.
 func (s *sharingHost) GrantSpend(_ context.Context, _ string, day int64, least, bound swarm.Spend) (granted, rest swarm.Spend, err error) {
 	s.mu.Lock()

@@ -3,6 +3,7 @@ package swarm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,9 +58,9 @@ type suspectGate struct {
 	set RunSet // nil without a run set
 
 	mu sync.Mutex
-	// crashCounts are the further deaths of the suspects that have not been run, see
-	// [RunSet.Suspects].
-	crashCounts map[TurnID]int
+	// deaths are the suspects that have not been run, and where hosts share a store the
+	// others' as well.
+	deaths map[TurnID]Deaths
 	// waiting are suspects that are the next row of their agent.
 	waiting map[TurnID]suspect
 	// seen are rows of recovered tasks. open is set when all tasks are recovered, so
@@ -82,7 +83,10 @@ type suspect struct {
 func newSuspectGate(set RunSet) *suspectGate {
 	gate := &suspectGate{set: set, waiting: map[TurnID]suspect{}, seen: map[TurnID]bool{}, left: make(chan struct{})}
 	if set != nil {
-		gate.crashCounts = set.Suspects()
+		gate.deaths = map[TurnID]Deaths{}
+		for id, more := range set.Suspects() {
+			gate.deaths[id] = Deaths{Here: more + 1}
+		}
 	}
 	return gate
 }
@@ -96,12 +100,12 @@ func (r *Runtime) admitRow(t *activeTask, row Row) bool {
 	gate := r.suspects
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
-	if len(gate.crashCounts) == 0 {
+	if len(gate.deaths) == 0 {
 		return true
 	}
 	id := deriveBytes(r.secret, t.rec, row.N, labelTurn)
-	crashes, ok := gate.crashCounts[id]
-	if !ok || crashes >= maxCrashCount || gate.active != nil && gate.active.id == id {
+	deaths, ok := gate.deaths[id]
+	if !ok || deaths.convict() || gate.active != nil && gate.active.id == id {
 		return true
 	}
 	one := suspect{id, t.key, row.Agent, row.N}
@@ -118,7 +122,7 @@ func (r *Runtime) noteSuspects(t *activeTask) {
 	gate := r.suspects
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
-	if len(gate.crashCounts) == 0 || gate.open { // open for a task that comes late
+	if len(gate.deaths) == 0 || gate.open { // open for a task that comes late
 		return
 	}
 	for _, q := range t.queue {
@@ -133,13 +137,14 @@ func (r *Runtime) noteSuspects(t *activeTask) {
 func (r *Runtime) openSuspectGate() {
 	gate := r.suspects
 	gate.mu.Lock()
-	for id := range gate.crashCounts {
-		if _, waits := gate.waiting[id]; !waits && !gate.seen[id] {
+	for id := range gate.deaths {
+		// Of hosts that share a store each has its own tasks' rows.
+		if _, waits := gate.waiting[id]; !waits && !gate.seen[id] && r.share.cluster == nil {
 			gate.set.Forget(id)
-			delete(gate.crashCounts, id)
+			delete(gate.deaths, id)
 		}
 	}
-	if n := len(gate.crashCounts); n > 0 {
+	if n := len(gate.deaths); n > 0 {
 		r.log.Warn("turns were computing when the last host died; they compute one at a time", "turns", n)
 	}
 	gate.open, gate.seen = true, nil
@@ -180,7 +185,7 @@ func (gate *suspectGate) activateNext() (best suspect, ok bool) {
 		return suspect{}, false
 	}
 	for id, one := range gate.waiting {
-		if !ok || gate.crashCounts[id] < gate.crashCounts[best.id] || gate.crashCounts[id] == gate.crashCounts[best.id] && one.before(best) {
+		if !ok || gate.deaths[id].count() < gate.deaths[best.id].count() || gate.deaths[id].count() == gate.deaths[best.id].count() && one.before(best) {
 			best, ok = one, true
 		}
 	}
@@ -304,18 +309,18 @@ func (r *Runtime) markRunning(t *activeTask, setup *turnSetup) (over func()) {
 	id := deriveBytes(r.secret, setup.rec, setup.run.row.N, labelTurn)
 	setup.mark = &runMark{set: gate.set, number: gate.set.Begin(id), rt: r}
 	gate.mu.Lock()
-	if _, ok := gate.crashCounts[id]; ok {
+	if _, ok := gate.deaths[id]; ok {
 		setup.mark.suspect = &suspect{id, t.key, setup.agent.Name, setup.run.row.N}
 	}
 	gate.mu.Unlock()
 	return func() {
-		if r.lifetime.Err() != nil {
+		if r.lifetime.Err() != nil || errors.Is(context.Cause(setup.ctx), errMoved) {
 			gate.set.Stop(id, setup.mark.number)
 			return
 		}
 		gate.set.End(id, setup.mark.number)
 		gate.mu.Lock()
-		delete(gate.crashCounts, id)
+		delete(gate.deaths, id)
 		gate.mu.Unlock()
 		gate.deactivate(id)
 	}
@@ -326,10 +331,10 @@ func (r *Runtime) checkBarred(t *activeTask, setup *turnSetup) *Failure {
 	name, key := setup.agent.Name, t.key
 	id := deriveBytes(r.secret, setup.rec, setup.run.row.N, labelTurn)
 	r.suspects.mu.Lock()
-	crashes := r.suspects.crashCounts[id]
+	deaths := r.suspects.deaths[id]
 	r.suspects.mu.Unlock()
-	if crashes >= maxCrashCount {
-		why := fmt.Sprintf("turn %d of task %s was computing at %d deaths of the host", setup.run.row.N, key.Task, crashes+1)
+	if deaths.convict() {
+		why := fmt.Sprintf("turn %d of task %s was computing at %v", setup.run.row.N, key.Task, deaths)
 		r.quarantineAgent(key, name, setup.run.def.Digest, why)
 		return &Failure{Cause: causePoison, Message: why + "; the agent is in quarantine until `" + releaseCommand(key, name) + "`"}
 	}

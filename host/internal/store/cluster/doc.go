@@ -20,4 +20,9 @@
 // Something that hosts keep in memory and change in the server has a number in the table changes,
 // which a change raises in its own transaction. Each beat reads the numbers, and what has another
 // one is read again. A notice of the server makes a host read them earlier; nothing depends on it.
+//
+// # What may have killed a host
+//
+// Each host writes which of its work computes. What a dead host computed is noted with its death,
+// once for each life of a host, for whoever takes its slots.
 package cluster

@@ -86,7 +86,7 @@ func joinHost(t *testing.T, dsn string) *testHost {
 	}
 	t.Cleanup(func() {
 		h.writer.StopWaiting()
-		_ = errors.Join(h.on.Close(), h.db.Close(), h.beats.close(), h.moves.close()) // a killed server ends them, too
+		_ = errors.Join(h.on.Close(), h.db.Close(), h.Member.Close()) // a killed server ends them, too
 	})
 	return h
 }

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);`
+) WITH (fillfactor = 50);` + deathTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
@@ -29,9 +29,11 @@ func makeSlots() string {
 // Member is a host among others. Its methods are safe for concurrent use.
 type Member struct {
 	opts Options
-	// beats and moves are sessions of their own: taking work up may last long. On notices the
+	// beats, moves and work are sessions of their own: taking work up may last long. On notices the
 	// server wakes the host.
-	beats, moves, notices session
+	beats, moves, work, notices session
+	// computing is what the other hosts see of this one's work, nil for nothing.
+	computing *Computing
 	// stale holds a value while a version is to be read.
 	stale chan struct{}
 
@@ -40,6 +42,8 @@ type Member struct {
 	owners [slots]int64
 	// serves are the slots whose work has been taken up here.
 	serves map[Slot]bool
+	// deaths are those for which work may be to blame. The map is never changed.
+	deaths map[ID]Deaths
 	// retiring: the host takes no more slots.
 	retiring bool
 	// read is when the beats were read last, beat when the host last began to write its own.
@@ -62,6 +66,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	m := &Member{
 		opts: opts, others: map[int64]*other{}, serves: map[Slot]bool{}, changed: make(chan struct{}),
 		beats: session{dsn: opts.DSN, settings: beatSettings}, moves: session{dsn: opts.DSN, settings: moveSettings},
+		work:    session{dsn: opts.DSN, settings: beatSettings},
 		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
 	}
 	defer func() {
@@ -97,8 +102,14 @@ func (m *Member) Beat(ctx context.Context) error {
 		m.unread()
 		return fmt.Errorf("beat: %w", err)
 	}
+	return m.readAll(ctx, began, true)
+}
+
+// readAll reads who is alive, which slots they have, and the versions. A member is fenced that is not
+// among them.
+func (m *Member) readAll(ctx context.Context, began time.Time, member bool) error {
 	seen, err := m.readHosts(ctx)
-	if err == nil && seen[m.opts.HID] == nil {
+	if err == nil && member && seen[m.opts.HID] == nil {
 		return ErrFenced
 	}
 	var owners [slots]int64
@@ -229,7 +240,7 @@ func (m *Member) Count() int {
 
 // Close ends the sessions of a member that does not leave: it is fenced, or broken.
 func (m *Member) Close() error {
-	return errors.Join(m.beats.close(), m.moves.close(), m.notices.close())
+	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close())
 }
 
 // Hosts is how many hosts are not dead, this one included.

@@ -131,6 +131,9 @@ func (m *Member) takeUp(ctx context.Context, list []Slot, moves Moves) error {
 	if len(list) == 0 {
 		return nil
 	}
+	if err := m.readDeaths(ctx); err != nil { // the next move takes them up
+		return fmt.Errorf("read the deaths of hosts: %w", err)
+	}
 	if err := moves.Gained(ctx, list); err != nil {
 		return fmt.Errorf("%w: take up %d: %w", errWork, len(list), err)
 	}

@@ -14,13 +14,17 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	inner, stop := context.WithCancelCause(ctx)
 	beaten, moved, woken := make(chan struct{}, 1), make(chan error, 1), make(chan struct{}, 1)
 	go func() { moved <- m.moveAll(inner, beaten, moves, stop) }()
-	var readers sync.WaitGroup
-	readers.Go(func() { m.listen(inner, woken) })
-	readers.Go(func() { m.readAllStale(inner) })
+	var others sync.WaitGroup
+	others.Go(func() { m.listen(inner, woken) })
+	others.Go(func() { m.readAllStale(inner) })
+	if m.computing != nil {
+		others.Go(func() { m.computing.publishAll(inner) })
+	}
+	m.awaitTrial(inner)
 	err := m.beatAll(inner, beaten, woken)
 	stop(err)
 	close(beaten)
-	readers.Wait()
+	others.Wait()
 	return errors.Join(err, <-moved)
 }
 
@@ -92,6 +96,10 @@ func (m *Member) Leave(ctx context.Context, moves Moves) (err error) {
 	}
 	// What was not taken up is not laid down.
 	if err := m.give(ctx, slices.DeleteFunc(own, func(s Slot) bool { return !m.Serves(s) }), moves); err != nil {
+		return err
+	}
+	// Its turns have ended: none is to blame for anything.
+	if err := m.moves.exec(ctx, "DELETE FROM computing WHERE hid = $1", m.opts.HID); err != nil {
 		return err
 	}
 	return m.moves.exec(ctx, "UPDATE hosts SET dead = true WHERE hid = $1", m.opts.HID)

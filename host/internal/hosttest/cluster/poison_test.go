@@ -1,0 +1,79 @@
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/client"
+	"skep/host/internal/hosttest"
+)
+
+// poison computes for longer than the test waits. That its host dies then is what the test does.
+const poison = `[["loop",{}]]`
+
+// computesFor is how long a host whose turn the others must know of has computed it.
+const computesFor = 2 * time.Second
+
+// TestPoison: a turn at whose computing hosts die takes each of them down once at most, also those
+// that are started again, and its agent is in quarantine then.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	hosts := hostsOf(t, 3)
+	clients := clientsOf(hosts)
+	post := client.Post{Task: "poison", Key: "poison", Body: poison}
+	if _, err := clients[0].PostAsync(t.Context(), post); err != nil {
+		t.Fatal(err)
+	}
+	deaths := make([]int, len(hosts))
+	ended := func() bool {
+		task, err := clients[0].Task(t.Context(), "poison")
+		return err == nil && task.State != "running"
+	}
+	for deadline := time.Now().Add(loadTime); !ended(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the poison has not ended after %v deaths", deaths)
+		}
+		for i, p := range hosts {
+			if !computesLong(p) {
+				continue
+			}
+			if deaths[i]++; deaths[i] > 1 {
+				t.Fatalf("host %d runs the poison again: %v", i, deaths)
+			}
+			p.Kill()
+			p.Start()
+		}
+	}
+	if n := deaths[0] + deaths[1] + deaths[2]; n < 2 {
+		t.Errorf("the poison ended after %v deaths: one death convicts nobody", deaths)
+	}
+	a, err := clients[0].PostMessage(t.Context(), post)
+	if err != nil || !strings.Contains(a.Body, "deaths of hosts") {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// computesLong reports whether a turn of a host is under way, and has been for a while.
+func computesLong(p *hosttest.Process) bool {
+	for began := time.Now(); time.Since(began) < computesFor; time.Sleep(10 * time.Millisecond) {
+		if !runsTurn(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// runsTurn reports whether a turn of a host computes or waits, as it does for a moment every
+// millisecond: its slot begins with 3 or 2.
+func runsTurn(p *hosttest.Process) bool {
+	content, err := os.ReadFile(filepath.Join(p.Data(), "running"))
+	for i := 64; err == nil && i+64 <= len(content); i += 64 {
+		if content[i] == 3 || content[i] == 2 {
+			return true
+		}
+	}
+	return false
+}

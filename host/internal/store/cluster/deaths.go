@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ID names a piece of work, the same on every host.
+type ID = [32]byte
+
+// Deaths are the deaths of hosts at which a piece of work was being done.
+type Deaths struct {
+	// Here counts those of the host with this one's address, Elsewhere those of others.
+	Here, Elsewhere int
+}
+
+// deathTables: computing is what each host does now, which its own death leaves there. A server
+// that was killed forgets it. One life of a host dies once, whoever notes it.
+const deathTables = `
+CREATE UNLOGGED TABLE IF NOT EXISTS computing (
+	hid     BIGINT PRIMARY KEY,
+	life    BYTEA NOT NULL,
+	address TEXT NOT NULL,
+	work    BYTEA[] NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS deaths (
+	work    BYTEA NOT NULL,
+	life    BYTEA NOT NULL,
+	address TEXT NOT NULL,
+	at      TIMESTAMPTZ NOT NULL DEFAULT now(),
+	PRIMARY KEY (work, life)
+);`
+
+// noteDeaths notes what hosts did that are dead by now.
+const noteDeaths = `WITH gone AS (DELETE FROM computing c USING hosts h WHERE h.hid = c.hid AND h.dead RETURNING c.life, c.address, c.work)
+	INSERT INTO deaths SELECT w, life, address FROM gone, unnest(work) w ON CONFLICT DO NOTHING`
+
+// dropOldDeaths drops those of work that has ended without that having been noted.
+const dropOldDeaths = "DELETE FROM deaths WHERE at < now() - interval '30 days'"
+
+// readDeaths reads the deaths for which work may be to blame. The work of slots that this host has
+// taken is among it: a host is dead before its slots are free.
+func (m *Member) readDeaths(ctx context.Context) error {
+	for _, text := range []string{noteDeaths, dropOldDeaths} {
+		if err := m.moves.exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	found := map[ID]Deaths{}
+	const text = "SELECT work, address FROM deaths"
+	err := m.moves.query(ctx, text, nil, func(r pgx.Rows) error {
+		var work []byte
+		var address string
+		err := r.Scan(&work, &address)
+		id := ID(append(make([]byte, 0, 32), work...)[:32:32])
+		d := found[id]
+		if address == m.opts.Address {
+			d.Here++
+		} else {
+			d.Elsewhere++
+		}
+		found[id] = d
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deaths = found
+	return nil
+}
+
+// Deaths returns the deaths for which work may be to blame, as they were when this host last took
+// slots.
+func (m *Member) Deaths() map[ID]Deaths {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deaths
+}
+
+// NoteDeath notes what this host did when an earlier life of it ended, by its own disk: the others
+// may not have been told. It is called before Run.
+func (m *Member) NoteDeath(ctx context.Context, life []byte, work []ID) error {
+	if len(work) == 0 {
+		return nil
+	}
+	const text = "INSERT INTO deaths SELECT w, $2, $3 FROM unnest($1::bytea[]) w ON CONFLICT DO NOTHING"
+	return m.moves.exec(ctx, text, toBytes(work), life, m.opts.Address)
+}
+
+func toBytes(work []ID) [][]byte {
+	out := make([][]byte, 0, len(work))
+	for _, id := range work {
+		out = append(out, id[:])
+	}
+	return out
+}
