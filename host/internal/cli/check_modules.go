@@ -27,15 +27,15 @@ type moduleFaults struct {
 
 // checkModules loads every module as a host would and compares what it asks
 // for with what the file grants.
-func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found moduleFaults, err error) {
+func (a *app) checkModules(ctx context.Context, cfg *config.Config, cacheDir string) (found moduleFaults, err error) {
 	engine, err := wasm.New(ctx, wasm.Options{
-		CacheDir: a.cacheDir(), Caps: cfg.Limits.Module, Child: definition.Compiler(a.compiler()),
+		CacheDir: cacheDir, Caps: cfg.Limits.Module, Child: definition.Compiler(a.compiler()),
 	})
 	if err != nil {
 		return found, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	found.grants = definition.Faults(cfg, a.dataDir(), a.cacheDir())
+	found.grants = definition.Faults(cfg, a.dataDir(), cacheDir)
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
 		if agent.Source.Kind == config.SourceExec {

@@ -27,10 +27,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: isolationHelp, Example: isolationExample, Args: atMost(0),
 	}
 	below.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.checkIsolation(cmd) })
-	return group(&cobra.Command{
-		Use: "doctor", Short: "Test what the host promises, on this machine", GroupID: groupCheck,
-		Long: "Doctor commands test on this machine what the host promises. All but gateways\nand store need no swarm.toml and no host that runs, and none touches data of yours.",
-	}, below, a.confinementCommand(), a.doctorGatewaysCommand(), a.doctorStoreCommand())
+	return a.doctorHostCommand(group(&cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong with a host", GroupID: groupCheck,
+		Long: doctorHelp, Example: doctorExample,
+	}, below, a.confinementCommand(), a.doctorGatewaysCommand(), a.doctorStoreCommand()))
 }
 
 const confinementHelp = `Processes says what confines the agents that are processes (exec:) on this machine,

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/bundle"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/diagnosis"
 )
 
 // Env is the world a command line runs in.
@@ -40,6 +41,8 @@ type Env struct {
 	// Cache keeps compiled modules. Where it is empty or cannot be made, they
 	// are kept with the data they belong to.
 	Cache string
+	// Machine is what doctor looks at; nil is this machine. Tests set it.
+	Machine *diagnosis.Machine
 }
 
 // OS is the world of this process.

@@ -85,7 +85,7 @@ func (a *app) checkFile(ctx context.Context, cfg *config.Config) (verdict, error
 	v := verdict{
 		Warnings: warningsOf(cfg), Swarm: cfg.Swarm.Name, Agents: len(cfg.Agents), entrypoint: cfg.Swarm.Entrypoint,
 	}
-	found, err := a.checkModules(ctx, cfg)
+	found, err := a.checkModules(ctx, cfg, a.cacheDir())
 	if err != nil {
 		return verdict{}, err
 	}

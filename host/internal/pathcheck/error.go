@@ -48,13 +48,13 @@ func (e *Error) advice() string {
 		case w.Mode&fs.ModeSticky != 0:
 			return "choose a directory of your own"
 		}
-		command += " " + quoted(w.Path)
+		command += " " + Quote(w.Path)
 	}
 	return "run " + command
 }
 
-// quoted writes a path for a shell.
-func quoted(path string) string {
+// Quote writes a path for a shell.
+func Quote(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@:,=", r)
 	}

@@ -218,7 +218,7 @@ func TestQuoted(t *testing.T) {
 	for path, want := range map[string]string{
 		"/srv/a-b_c.1": "/srv/a-b_c.1", "/my files": "'/my files'", "/it's": `'/it'\''s'`, "/a;b": "'/a;b'",
 	} {
-		if got := quoted(path); got != want {
+		if got := Quote(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}

@@ -125,32 +125,15 @@ func (s *Server) checkPlainHTTP(l *listener.Listener) error {
 		"or set [server] plain_http = true (--plain-http) if a proxy in front speaks TLS", l.Addr())
 }
 
-// reservedFiles is the number of descriptors for other things than connections of
-// callers: the store, modules, and requests of agents and auth backends.
-const reservedFiles = 512
-
 // connectionLimit returns how many connections the process can hold, at most the
 // configured number.
 func (s *Server) connectionLimit(most int) int {
-	files := maxOpenFiles()
-	limit := connectionsFor(files, most)
+	files := listener.MaxOpenFiles()
+	limit := listener.ConnectionsFor(files, most)
 	if limit == most {
 		return most
 	}
 	s.log.Warn("fewer connections than [server] max_connections: the process may not open as many files; raise its limit (ulimit -n, or LimitNOFILE of systemd)",
 		"files", files, "connections", limit, "max_connections", most)
-	return limit
-}
-
-// connectionsFor returns how many connections fit so many descriptors, at most the
-// given number; 0 means no limit.
-func connectionsFor(files uint64, most int) int {
-	if files > 1<<20 {
-		return most
-	}
-	limit := max(64, int(files)-reservedFiles)
-	if most > 0 && most < limit {
-		return most
-	}
 	return limit
 }

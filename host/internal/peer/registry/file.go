@@ -25,6 +25,12 @@ type fileContent struct {
 	Endpoints map[string]Entry `json:"endpoints"`
 }
 
+// Check returns why the file of a registry cannot be read, nil where there is none.
+func Check(path string) error {
+	_, err := readFile(path)
+	return err
+}
+
 // readFile reads the entries in their order; none if the file does not exist.
 func readFile(path string) ([]Entry, error) {
 	raw, err := pathcheck.ReadAny(path, maxFile)

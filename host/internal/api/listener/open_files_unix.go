@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package listener
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxOpenFiles returns how many descriptors the process may have.
-func maxOpenFiles() uint64 {
+// MaxOpenFiles returns how many descriptors the process may have.
+func MaxOpenFiles() uint64 {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return math.MaxUint64

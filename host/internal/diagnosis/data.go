@@ -1,0 +1,137 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/pathcheck"
+	"skep/host/internal/peer/registry"
+)
+
+func (d *diagnosis) checkData(ctx context.Context) {
+	d.checkServer(ctx)
+	info, err := os.Stat(d.DataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isLink(d.DataDir):
+		return // the first host makes it
+	case err != nil:
+		d.add(DataUnusable, Error, d.DataDir, "choose another one with --data", "the data directory cannot be used: %v", err)
+		return
+	case !info.IsDir():
+		d.add(DataUnusable, Error, d.DataDir, "move the file away, or choose another directory with --data", "the data directory is a file")
+		return
+	}
+	if _, err := os.ReadDir(d.DataDir); err != nil {
+		d.add(DataUnusable, Error, d.DataDir, "run skep doctor as the host's user", "the data directory cannot be read: %v", err)
+		return
+	}
+	d.checkReplaceable(DataReplaceable, d.DataDir, pathcheck.Dir(d.DataDir))
+	d.checkKeyFiles()
+	data := datadir.Data{Dir: d.DataDir, Store: d.Config.Store}
+	if d.Config.Store.Driver != config.DriverPostgres {
+		d.checkStore(ctx, data)
+	}
+	d.checkLogs(data)
+	d.checkQuarantine(data)
+	path := filepath.Join(d.DataDir, datadir.RegistryName)
+	if err := registry.Check(path); err != nil {
+		d.add(PeersDamaged, Error, path, "restore the file from a backup, or remove it: swarms register again", "%v", err)
+	}
+}
+
+// isLink reports whether a path is a symbolic link, which may lead nowhere.
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// checkServer looks at the PostgreSQL server of the file.
+func (d *diagnosis) checkServer(ctx context.Context) {
+	if d.Config.Store.Driver != config.DriverPostgres {
+		return
+	}
+	_, err := datadir.InspectServer(ctx, d.Config)
+	var faults config.Faults
+	switch {
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			d.add(StoreServer, Error, f.Path, "change the server or the line of the file: skep doctor store shows it alone", "%s", f.String())
+		}
+	case err != nil:
+		d.add(StoreServer, Error, "store", "skep doctor store shows it alone", "%v", err)
+	}
+}
+
+// keyringName is the file of the keys that seal what tenants store.
+const keyringName = "keyring"
+
+// checkKeyFiles reports keys of the data directory that other users can read.
+func (d *diagnosis) checkKeyFiles() {
+	paths, err := filepath.Glob(filepath.Join(d.DataDir, "*.key"))
+	if err != nil {
+		return // the name of the directory is no pattern
+	}
+	for _, path := range append(paths, filepath.Join(d.DataDir, keyringName)) {
+		if info, err := os.Stat(path); err == nil && pathcheck.Grants(info.Mode(), 0o077) {
+			d.add(KeyReadable, Error, path, "chmod 600 "+pathcheck.Quote(path), "other users of this machine can read the key (mode %#o)", info.Mode().Perm())
+		}
+	}
+}
+
+// checkStore reads the keyring and the database, whether or not a host uses them.
+func (d *diagnosis) checkStore(ctx context.Context, data datadir.Data) {
+	ring := filepath.Join(d.DataDir, keyringName)
+	if data.Exists() != nil || d.has(KeyReadable, ring) {
+		return
+	}
+	if _, err := os.Stat(ring); errors.Is(err, fs.ErrNotExist) {
+		d.add(KeyringMissing, Error, ring, "put the keyring of this store back, from the copy that skep backup --with-keyring made",
+			"the store is there and its keyring is not: what tenants have stored cannot be read")
+		return
+	}
+	var locked *datadir.KeyError
+	switch err := data.CheckKeyring(); {
+	case errors.As(err, &locked):
+		d.add(KeyringLocked, Error, "[store] keyring", "set [store] keyring to the key that wraps the keyring", "%v", err)
+		return
+	case err != nil:
+		d.add(KeyringDamaged, Error, ring, "put the keyring of this store back, from a copy", "%v", err)
+		return
+	}
+	damaged, err := data.CheckStore(ctx)
+	switch {
+	case err != nil:
+		d.add(StoreUnreadable, Error, d.DataDir, "use the version of skep, or the data directory, that the message names", "%v", err)
+	case damaged != "":
+		d.add(StoreDamaged, Error, d.DataDir, "stop the host and restore the last backup into an empty directory: skep restore FILE --data DIR", "the database is damaged: %s", damaged)
+	}
+}
+
+// checkLogs verifies the chains of the audit log and of the log of foreign messages.
+func (d *diagnosis) checkLogs(data datadir.Data) {
+	const fix = "keep its files as evidence, and move them out of the data directory: the host begins a new log"
+	_, err := datadir.VerifyAudit(data.AuditFile(), "", "")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.add(AuditDamaged, Error, data.AuditFile(), fix, "%v", err)
+	}
+	_, err = datadir.VerifyMessageLog(data.MessageLogFile(), "", "")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.add(AuditDamaged, Error, data.MessageLogFile(), fix, "%v", err)
+	}
+}
+
+func (d *diagnosis) checkQuarantine(data datadir.Data) {
+	list, err := data.Quarantine()
+	if err != nil {
+		path := filepath.Join(d.DataDir, datadir.QuarantineName)
+		d.add(QuarantineDamaged, Error, path, "remove the file, which releases all agents", "%v", err)
+	}
+	for _, c := range list {
+		d.add(AgentQuarantined, Warning, c.Agent+" of "+c.Tenant, "replace its module, and then: skep agent release "+c.Agent+" --tenant "+c.Tenant, "the agent does not run: %s", c.Why)
+	}
+}
