@@ -123,11 +123,12 @@ func isReadOnly(err error) bool {
 	return ok && pgErr.Code == readOnlyTransaction
 }
 
-// isNetwork reports whether a connection could not be made, or broke.
+// isNetwork reports whether a connection could not be made, broke, or was closed before a statement
+// was sent.
 func isNetwork(err error) bool {
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return pgconn.SafeToRetry(err) || connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func show(ctx context.Context, pg *pgconn.PgConn, text string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"skep/host/internal/store/pgtest"
@@ -69,5 +70,15 @@ func TestIsAway(t *testing.T) {
 	}
 	if IsAway(sql.ErrNoRows) {
 		t.Error("a row that is not there is taken for a server that is away")
+	}
+	conn, err := pgx.Connect(t.Context(), pgtest.Schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT 1"); !IsAway(err) {
+		t.Errorf("IsAway(%v) = false", err)
 	}
 }
