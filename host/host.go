@@ -26,6 +26,7 @@ import (
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/pulse"
 	"skep/host/internal/turn/mcp"
 )
 
@@ -50,6 +51,7 @@ type Host struct {
 	messages    *messagelog.Log // nil without gateways
 	outages     *gateway.OutageLog
 	work        *telemetry.Work
+	pulse       *pulse.Ring
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server
@@ -62,7 +64,7 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
+	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger), pulse: newPulse(opt), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -90,7 +92,7 @@ func (h *Host) openStore(ctx context.Context) error {
 }
 
 func (h *Host) openAudit(context.Context) (err error) {
-	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.log})
+	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.log, OnEntry: h.publishEntry})
 	return err
 }
 
@@ -98,7 +100,10 @@ func (h *Host) openTokens(ctx context.Context) (err error) {
 	if h.tokens, err = auth.OpenTokens(ctx, h.store, nil); err != nil {
 		return err
 	}
-	h.store.OnErase(h.tokens.DropTenant)
+	h.store.OnErase(func(tenant string) {
+		h.tokens.DropTenant(tenant)
+		h.pulse.DropTenant(tenant)
+	})
 	h.shareTokens()
 	return nil
 }
@@ -172,7 +177,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: h.work,
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: observers{h.work, h.pulse},
 	})
 	if err != nil {
 		return err
@@ -194,7 +199,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Work: h.work, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
+		Tokens: h.tokens, Audit: h.audit, Work: h.work, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
 }

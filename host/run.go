@@ -24,6 +24,7 @@ func (h *Host) Run(ctx context.Context) error {
 	turnsEnded := make(chan struct{})
 	g.Go(func() error {
 		defer close(turnsEnded)
+		defer h.pulse.Close()
 		return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace)
 	})
 	g.Go(func() error { return h.runShared(ctx, turnsEnded) })

@@ -26,7 +26,7 @@ var endpoints = []struct{ method, path, role string }{
 	{"POST", "/skep/v1/tasks/absent/cancel", "alice"}, {"POST", "/skep/v1/agents/absent/release", "ops"}, {"POST", "/skep/v1/tenants/absent/erase", "ops"},
 	{"GET", "/skep/v1/definition", "ada"}, {"DELETE", "/skep/v1/definition", "ada"}, {"GET", "/skep/v1/peers", "ada"}, {"DELETE", "/skep/v1/peers/absent", "ada"},
 	{"POST", "/skep/v1/peers/absent/ping", "ada"}, {"GET", "/skep/v1/gateways", "ada"}, {"GET", "/skep/v1/gateways/absent", "ada"}, {"POST", "/skep/v1/partners/absent/ping", "ada"}, {"GET", "/skep/v1/dead-letters", "ada"}, {"POST", "/skep/v1/dead-letters/absent/resend", "ada"},
-	{"GET", "/skep/v1/questions", "alice"}, {"POST", "/skep/v1/questions/answer", "alice"},
+	{"GET", "/skep/v1/pulse?kind=x", "alice"}, {"GET", "/skep/v1/questions", "alice"}, {"POST", "/skep/v1/questions/answer", "alice"},
 	{"GET", "/skep/v1/plan", "ops"}, {"POST", "/skep/v1/reload", "ops"}, {"POST", "/skep/v1/tokens", "ada"}, {"GET", "/skep/v1/tokens", "ada"}, {"DELETE", "/skep/v1/tokens/absent", "ada"},
 }
 

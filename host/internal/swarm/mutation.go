@@ -193,7 +193,7 @@ func (mut *mutationBuilder) resolvePost(p PendingPost, a Answer) {
 // the post's part of the quota, nil for none. The caller holds t.commit and t.mu, and
 // shows the change to the observer once it has released t.mu.
 func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reservation) Change {
-	change := mut.change(t.rec.State)
+	change := mut.change(t)
 	t.exists, t.rec = true, mut.Task
 	if mut.finished != nil {
 		delete(t.running, mut.finished.row.Agent)

@@ -89,9 +89,11 @@ type runningTurn struct {
 	timers int
 	// spent is the cost of the turn's model calls on all attempts, with the reserved
 	// cost of unfinished calls.
-	spent   Spend
-	models  []string // that the turn calls, by the providers' names
-	emitted emitState
+	spent Spend
+	// exceeded are the keys of budgets in which calls of models did not fit.
+	exceeded []string
+	models   []string // that the turn calls, by the providers' names
+	emitted  emitState
 }
 
 func newActiveTask(key TaskKey, def *Definition) *activeTask {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"skep/abi"
@@ -53,6 +54,9 @@ type budget struct {
 	tokens, money string
 }
 
+// reasonTokens is the reason of a call that needs too many tokens.
+const reasonTokens = "tokens"
+
 // ReserveSpend reserves the highest cost of a model call in the budgets of the turn's
 // task, of its agent in that task, and of its tenant's day. It returns LIMIT with the
 // key of the first budget that it exceeds. A reservation counts as spent on its day until
@@ -73,6 +77,7 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 		day, lacks, fault := t.reserveGranted(op, most)
 		if fault == nil && lacks != (Spend{}) {
 			fault = t.rt.growGrant(tenant, op, day, most, lacks)
+			t.noteDayExceeded(fault)
 		}
 		if fault != nil || lacks == (Spend{}) {
 			return day, fault
@@ -91,6 +96,7 @@ func (t *Turn) reserveGranted(op abi.Op, most Spend) (day int64, lacks Spend, fa
 	today := t.rt.todaySpend(tenant)
 	for _, b := range t.budgets() {
 		if fault := b.refuse(op, most); fault != nil {
+			t.run.noteExceeded(b, fault)
 			return 0, Spend{}, fault
 		}
 	}
@@ -98,6 +104,7 @@ func (t *Turn) reserveGranted(op abi.Op, most Spend) (day int64, lacks Spend, fa
 	if t.rt.share.cluster != nil {
 		lacks = b.lacks(today.granted, most)
 	} else if fault := b.refuse(op, most); fault != nil {
+		t.run.noteExceeded(b, fault)
 		return 0, Spend{}, t.rt.untilNextDay(fault)
 	}
 	if lacks == (Spend{}) {
@@ -195,12 +202,35 @@ func (r *Runtime) dayBudget(tenant string, used Spend) budget {
 		"[tenants." + tenant + "] tokens_per_day", "[tenants." + tenant + "] usd_per_day"}
 }
 
+// noteExceeded notes the key of a budget in which a call does not fit. The caller holds the
+// task's mu.
+func (rn *runningTurn) noteExceeded(b budget, fault *abi.Error) {
+	key := b.money
+	if fault.Reason == reasonTokens {
+		key = b.tokens
+	}
+	if !slices.Contains(rn.exceeded, key) {
+		rn.exceeded = append(rn.exceeded, key)
+	}
+}
+
+// noteDayExceeded notes that a call does not fit in what the hosts of a store have left of the
+// tenant's day.
+func (t *Turn) noteDayExceeded(fault *abi.Error) {
+	if fault == nil || fault.Code != abi.CodeLimit {
+		return
+	}
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	t.run.noteExceeded(t.rt.dayBudget(t.task.key.Tenant, Spend{}), fault)
+}
+
 // refuse returns why a call does not fit, nil when it fits.
 func (b budget) refuse(op abi.Op, most Spend) *abi.Error {
 	want := b.used.Add(most)
 	switch {
 	case b.bound.Tokens > 0 && want.Tokens > b.bound.Tokens:
-		return abi.Errorf(abi.CodeLimit, op, "tokens",
+		return abi.Errorf(abi.CodeLimit, op, reasonTokens,
 			"the call may use up to %d tokens, and %s used %d of %d; raise %s, or ask for less with max_tokens or a shorter conversation",
 			most.Tokens, b.whose, b.used.Tokens, b.bound.Tokens, b.tokens)
 	case b.bound.MicroUSD > 0 && want.MicroUSD > b.bound.MicroUSD:

@@ -54,8 +54,8 @@ func (w *Work) Register(to prometheus.Registerer) error {
 
 // Committed implements [swarm.Observer].
 func (w *Work) Committed(c swarm.Change) {
-	for _, kind := range c.Queued {
-		w.messages.WithLabelValues(string(kind)).Inc()
+	for i := range c.Queued {
+		w.messages.WithLabelValues(string(c.Queued[i].Type)).Inc()
 	}
 	if c.Turn != nil && !c.Turn.Waits {
 		w.countTurn(c.Task, c.Turn)

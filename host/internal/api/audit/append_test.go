@@ -180,3 +180,28 @@ func TestKeep(t *testing.T) {
 		t.Error("a log verifies behind an entry that is not the one before it")
 	}
 }
+
+// OnEntry gets what was written, with its time and in its order, and nothing that was not.
+func TestOnEntry(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), audit.Name)
+	var seen []string
+	at := time.Unix(1e9, 0)
+	l := open(t, path, audit.Options{Now: func() time.Time { return at }, OnEntry: func(e audit.Entry) {
+		seen = append(seen, e.Act+" "+e.Time.UTC().Format(time.TimeOnly))
+	}})
+	for _, act := range []string{"token.create", "token.revoke"} {
+		if err := l.Record(audit.Entry{Act: act, Outcome: audit.Done}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(audit.Entry{Act: "late"}); !errors.Is(err, audit.ErrClosed) {
+		t.Errorf("Record after Close = %v", err)
+	}
+	if got := strings.Join(seen, ", "); got != "token.create 01:46:40, token.revoke 01:46:40" {
+		t.Errorf("OnEntry was called for %q", got)
+	}
+}

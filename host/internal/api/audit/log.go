@@ -35,6 +35,9 @@ type Options struct {
 	Sole   bool
 	Now    func() time.Time
 	Logger *slog.Logger
+	// OnEntry is called for each entry that was written, in their order. It returns at once.
+	// Nil does nothing.
+	OnEntry func(Entry)
 }
 
 // ErrClosed is returned by a closed log.
@@ -168,7 +171,20 @@ func (l *Log) writeLocked(entries []Entry, durable bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("audit log %s: %w", l.path, err)
 	}
+	l.showEntries(entries)
 	return nil
+}
+
+func (l *Log) showEntries(entries []Entry) {
+	if l.opt.OnEntry == nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Time.IsZero() {
+			e.Time = l.opt.Now()
+		}
+		l.opt.OnEntry(e)
+	}
 }
 
 // lock locks the file that is at the path now, and reads what other processes

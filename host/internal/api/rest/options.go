@@ -8,6 +8,7 @@ import (
 
 	"skep/host/internal/api/auth"
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry/pulse"
 )
 
 // Options of [New]. Only Swarm is required.
@@ -39,6 +40,8 @@ type Options struct {
 	ConfigFile ConfigFile
 	// OtherHosts are the hosts that share the store; nil means none.
 	OtherHosts *OtherHosts
+	// Pulse has what happens on the host; nil means nothing.
+	Pulse *pulse.Ring
 	// Draining reports whether mounts take no requests because the host stops; nil means
 	// never.
 	Draining func() bool
@@ -131,6 +134,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ConfigFile == nil {
 		o.ConfigFile = noConfigFile{}
+	}
+	if o.Pulse == nil {
+		o.Pulse = pulse.NewRing("", 1)
 	}
 	if o.Audit == nil {
 		o.Audit = noAudit{}

@@ -68,6 +68,7 @@ func skepRoutes() []route {
 		{http.MethodPost, skepPrefix + "partners/{name}/ping", auth.Admin, (*call).pingPartner},
 		{http.MethodGet, skepPrefix + "dead-letters", auth.Admin, (*call).deadLetters},
 		{http.MethodPost, skepPrefix + "dead-letters/{id}/resend", auth.Admin, (*call).resend},
+		{http.MethodGet, skepPrefix + "pulse", auth.User, (*call).followPulse},
 		{http.MethodGet, skepPrefix + "questions", auth.User, (*call).listQuestions},
 		{http.MethodPost, answerPath, auth.User, (*call).answerQuestion},
 		{http.MethodGet, skepPrefix + "plan", auth.Operator, (*call).plan},

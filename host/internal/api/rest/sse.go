@@ -42,12 +42,20 @@ func (c *call) openStream(task string) (*eventStream, error) {
 
 // add appends one event to the buffer; an id of 0 means none.
 func (s *eventStream) add(id int64, name string, data any) {
+	text := ""
 	if id > 0 {
-		s.w.lastEvent = id
-		s.buf.WriteString("id: " + strconv.FormatInt(id, 10) + "\r\n")
+		s.w.lastEvent, text = id, strconv.FormatInt(id, 10)
+	}
+	s.addRaw(text, name, encode(data))
+}
+
+// addRaw appends one event whose data is JSON without a line break; an empty id means none.
+func (s *eventStream) addRaw(id, name string, data []byte) {
+	if id != "" {
+		s.buf.WriteString("id: " + id + "\r\n")
 	}
 	s.buf.WriteString("event: " + name + "\r\ndata: ")
-	s.buf.Write(encode(data))
+	s.buf.Write(data)
 	s.buf.WriteString("\r\n\r\n")
 }
 

@@ -21,6 +21,7 @@ import (
 	"skep/host/internal/peer/router"
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/pulse"
 )
 
 // Options of [Open]. All but Listen, AdminListen, Ping, Mounts and Certificates are required.
@@ -51,6 +52,8 @@ type Options struct {
 	Audit  *audit.Log
 	// Work has the metrics of turns and tasks.
 	Work *telemetry.Work
+	// Pulse has what happens on the host.
+	Pulse *pulse.Ring
 
 	// Gateways are the gateways that run, as operators see them; nil means none.
 	Gateways []Gateway

@@ -1,0 +1,48 @@
+package host
+
+import (
+	"cmp"
+	"os"
+	"strings"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/api/auth"
+	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry/pulse"
+)
+
+// observers are the observers of a runtime.
+type observers []swarm.Observer
+
+// Committed implements [swarm.Observer].
+func (list observers) Committed(c swarm.Change) {
+	for _, o := range list {
+		o.Committed(c)
+	}
+}
+
+// newPulse returns the feed of a host, which is named as the other hosts that share its store
+// know it, or else as its machine.
+func newPulse(opt Options) *pulse.Ring {
+	machine, _ := os.Hostname() // the name stays empty
+	return pulse.NewRing(cmp.Or(opt.Config.Cluster.Advertise, machine), pulse.DefaultSize)
+}
+
+// publishEntry publishes an entry of the audit log, without its reason, which may quote what a
+// caller has sent. What an operator does concerns the host, whatever tenant he belongs to.
+func (h *Host) publishEntry(e audit.Entry) {
+	event := pulse.Event{
+		Kind: pulse.Audit, Time: e.Time.UTC(), Tenant: e.Tenant, Act: e.Act, Outcome: e.Outcome,
+		Principal: e.Principal, Target: e.Target, RequestID: e.RequestID, Count: e.Count,
+	}
+	if strings.HasPrefix(e.Principal, string(auth.Operator)+":") {
+		event.Tenant = ""
+	}
+	switch {
+	case e.Act == "config.reload":
+		event.Kind = pulse.Reload
+	case e.Outcome == audit.Refused:
+		event.Kind = pulse.Refusal
+	}
+	h.pulse.Publish(event)
+}
