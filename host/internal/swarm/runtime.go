@@ -62,6 +62,7 @@ type Runtime struct {
 	log          *slog.Logger
 	now          func() time.Time
 	secret       []byte
+	places       listPlaces
 	suspects     *suspectGate
 	quarantine   Quarantine
 	defs         definitions
@@ -117,9 +118,13 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	if err != nil {
 		return nil, fmt.Errorf("read the store's secret: %w", err)
 	}
+	places, err := newListPlaces(secret)
+	if err != nil {
+		return nil, fmt.Errorf("make the key of places: %w", err)
+	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret,
+		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}},
 		defs:    newDefinitions(opt.Library),

@@ -27,7 +27,12 @@ func (f TaskFilter) Matches(t Task) bool {
 		t.Usage.MicroUSD >= f.MinMicroUSD && (!f.ByCost || t.Usage.MicroUSD > 0)
 }
 
-// ListTasks lists tasks; see [TaskLog.ListTasks].
+// ListTasks lists tasks; see [TaskLog.ListTasks]. The places where it goes on are sealed.
 func (r *Runtime) ListTasks(ctx context.Context, filter TaskFilter, after string, limit int) (tasks []Task, next string, err error) {
-	return r.store.ListTasks(ctx, filter, after, limit)
+	place, err := r.places.open(filter, after)
+	if err != nil {
+		return nil, "", err
+	}
+	tasks, next, err = r.store.ListTasks(ctx, filter, place, limit)
+	return tasks, r.places.seal(filter, next), err
 }
