@@ -149,6 +149,34 @@ func TestReadsFailForAWhile(t *testing.T) {
 	}
 }
 
+// A turn that moves to another host while its past cannot be read is run there, and does not fail.
+func TestTurnMovesDuringOutage(t *testing.T) {
+	for _, kind := range []string{"record", "history"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &outageStore{kind: kind, lasts: time.Minute}
+			h := newOutageHive(t, s)
+			h.mustPost("x", task("t"))
+			s.arm()
+			time.Sleep(time.Hour + 10*time.Second) // the timer's turn waits for the store
+			h.rt.MoveTurns()
+			time.Sleep(time.Second)
+			if !s.disarm() {
+				t.Error("the store was not read")
+			}
+			if snap := h.record("t"); snap.Task.State != swarm.StateRunning || len(snap.Rows) != 1 {
+				t.Errorf("%s: the task is %s with %d rows", kind, snap.Task.State, len(snap.Rows))
+			}
+			h.restart()
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if snap := h.record("t"); snap.Task.State != swarm.StateCompleted {
+				t.Errorf("%s: at the next host the task is %s", kind, snap.Task.State)
+			}
+			h.stop()
+		})
+	}
+}
+
 // A turn's commit that fails once, or for a minute, costs time and nothing else.
 func TestTurnCommitFailsForAWhile(t *testing.T) {
 	for _, lasts := range []time.Duration{0, time.Minute} {

@@ -92,11 +92,8 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	defer setup.run.cancel(nil)
 	defer r.markRunning(t, setup)()
 	prior, tail, err := r.readPast(t, setup)
-	if err != nil && r.lifetime.Err() != nil {
-		return
-	}
 	if err != nil {
-		r.failTurn(t, setup, nil, Failure{Cause: "host", Message: err.Error()})
+		r.endUnreadTurn(t, setup, err)
 		return
 	}
 	t.addPriorSpend(setup.run, prior)
@@ -132,10 +129,27 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	r.commitTurn(t, setup.run, turn, out)
 }
 
+// endUnreadTurn ends a turn whose past could not be read. One that moves to another host is run
+// there, and one of a host that stops is run after its start.
+func (r *Runtime) endUnreadTurn(t *activeTask, setup *turnSetup, err error) {
+	switch {
+	case r.lifetime.Err() != nil:
+	case errors.Is(context.Cause(setup.ctx), errMoved):
+		t.commit.Lock()
+		defer t.commit.Unlock()
+		r.discardTurn(t, setup.run, r.newUnrunTurn(t, setup, nil), Outcome{})
+	default:
+		r.failTurn(t, setup, nil, Failure{Cause: "host", Message: err.Error()})
+	}
+}
+
 // failTurn ends a turn without running it.
 func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, f Failure) {
-	turn := &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
-	r.commitTurn(t, setup.run, turn, Outcome{Failure: &f})
+	r.commitTurn(t, setup.run, r.newUnrunTurn(t, setup, prior), Outcome{Failure: &f})
+}
+
+func (r *Runtime) newUnrunTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt) *Turn {
+	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 }
 
 // execute recovers from panics of the executor: a fault in the host's code ends that
