@@ -65,8 +65,9 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	opts.setDefaults()
 	m := &Member{
 		opts: opts, others: map[int64]*other{}, serves: map[Slot]bool{}, changed: make(chan struct{}),
-		beats: session{dsn: opts.DSN, settings: beatSettings}, moves: session{dsn: opts.DSN, settings: moveSettings},
-		work:    session{dsn: opts.DSN, settings: beatSettings},
+		beats:   session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
+		moves:   session{dsn: opts.DSN, settings: moveSettings, patience: movePatience},
+		work:    session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
 		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
 	}
 	defer func() {

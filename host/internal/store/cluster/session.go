@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,14 +14,32 @@ var (
 	moveSettings = map[string]string{"synchronous_commit": "on", "lock_timeout": "300"}
 )
 
+// Patience of sessions: a server that has lost its power closes no connection, and the system gives one
+// up after a quarter of an hour. A statement that has no answer for so long ends with its connection,
+// and the next one makes another.
+const (
+	beatPatience = 5 * time.Second
+	movePatience = time.Minute
+)
+
 // session is a connection that is made again when it is gone. It is used by one goroutine at a
 // time.
 type session struct {
 	dsn      string
 	settings map[string]string
+	// patience bounds a statement, with the connecting before it; 0 for no bound.
+	patience time.Duration
 	conn     *pgx.Conn
 	// schema is set once the session waits for notices.
 	schema string
+}
+
+// bound returns the context of one statement.
+func (s *session) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.patience == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.patience)
 }
 
 func (s *session) connect(ctx context.Context) error {
@@ -47,6 +66,8 @@ func (s *session) exec(ctx context.Context, text string, args ...any) error {
 
 // change runs a statement, and returns how many rows it has changed.
 func (s *session) change(ctx context.Context, text string, args ...any) (rows int64, err error) {
+	ctx, stop := s.bound(ctx)
+	defer stop()
 	if err := s.connect(ctx); err != nil {
 		return 0, err
 	}
@@ -56,6 +77,8 @@ func (s *session) change(ctx context.Context, text string, args ...any) (rows in
 
 // query calls each for every row.
 func (s *session) query(ctx context.Context, text string, args []any, each func(pgx.Rows) error) error {
+	ctx, stop := s.bound(ctx)
+	defer stop()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
