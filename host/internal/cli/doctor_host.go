@@ -85,7 +85,7 @@ func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 		Config: cfg, DataDir: data, CacheDir: d.app.env.Cache, Running: d.app.isServed(ctx, cfg), Machine: d.app.machine(),
 	})...)
 	if err := d.checkModules(ctx, cfg); err != nil {
-		return err
+		d.add(diagnosis.CacheUnusable, diagnosis.Error, "modules", "they cannot be compiled: "+err.Error(), "look at what else is found; name another directory in XDG_CACHE_HOME, or in TMPDIR where there is no cache")
 	}
 	if online {
 		return d.callOthers(ctx, cfg)

@@ -72,11 +72,15 @@ const keyringName = "keyring"
 
 // checkKeyFiles reports keys of the data directory that other users can read.
 func (d *diagnosis) checkKeyFiles() {
-	paths, err := filepath.Glob(filepath.Join(d.DataDir, "*.key"))
+	entries, err := os.ReadDir(d.DataDir)
 	if err != nil {
-		return // the name of the directory is no pattern
+		return // it is unusable, or not made yet
 	}
-	for _, path := range append(paths, filepath.Join(d.DataDir, keyringName)) {
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".key" && e.Name() != keyringName {
+			continue
+		}
+		path := filepath.Join(d.DataDir, e.Name())
 		if info, err := os.Stat(path); err == nil && pathcheck.Grants(info.Mode(), 0o077) {
 			d.add(KeyReadable, Error, path, "chmod 600 "+pathcheck.Quote(path), "other users of this machine can read the key (mode %#o)", info.Mode().Perm())
 		}

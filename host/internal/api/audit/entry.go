@@ -132,13 +132,23 @@ type chainEnd struct {
 	head string
 }
 
+// truncate bounds the texts of an entry.
+func (e Entry) truncate() Entry {
+	for _, text := range []*string{&e.Act, &e.Outcome, &e.Tenant, &e.Principal, &e.Address, &e.RequestID, &e.Target, &e.Reason} {
+		*text = truncate(*text)
+	}
+	e.Message = e.Message.truncate()
+	return e
+}
+
 // next encodes an entry as the following line, with its newline, and advances the
 // end.
 func (c *chainEnd) next(e Entry) []byte {
+	e = e.truncate()
 	l := line{
-		Seq: c.seq + 1, Time: e.Time.UTC().Format(timeFormat), Act: truncate(e.Act), Outcome: truncate(e.Outcome),
-		Tenant: truncate(e.Tenant), Principal: truncate(e.Principal), Address: truncate(e.Address),
-		RequestID: truncate(e.RequestID), Target: truncate(e.Target), Reason: truncate(e.Reason), Message: e.Message.truncate(), Prev: c.head,
+		Seq: c.seq + 1, Time: e.Time.UTC().Format(timeFormat), Act: e.Act, Outcome: e.Outcome,
+		Tenant: e.Tenant, Principal: e.Principal, Address: e.Address,
+		RequestID: e.RequestID, Target: e.Target, Reason: e.Reason, Message: e.Message, Prev: c.head,
 	}
 	if e.Count > 1 {
 		l.Count = e.Count

@@ -183,7 +183,7 @@ func (l *Log) showEntries(entries []Entry) {
 		if e.Time.IsZero() {
 			e.Time = l.opt.Now()
 		}
-		l.opt.OnEntry(e)
+		l.opt.OnEntry(e.truncate())
 	}
 }
 

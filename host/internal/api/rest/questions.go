@@ -110,7 +110,7 @@ func (c *call) answerQuestion() error {
 	if err == nil {
 		err = c.h.questions.AnswerQuestion(c.ctx(), key, id, text)
 	}
-	if err := c.auditAct("question.answer", key.Tenant+"/"+key.Instance+"/"+truncate(key.Task)+"/"+truncate(id), err); err != nil {
+	if err := c.auditAct("question.answer", truncate(key.Tenant)+"/"+truncate(key.Instance)+"/"+truncate(key.Task)+"/"+truncate(id), err); err != nil {
 		return err
 	}
 	return c.reply(struct {

@@ -26,7 +26,7 @@ type Reader struct {
 // anew elsewhere, and is whole from here on.
 type Reset struct {
 	Reason string
-	// Missed is the number of events that are not in the ring any more, of all kinds and
+	// Missed is the number of events that the reader does not get, of all kinds and
 	// tenants; 0 where that is not known.
 	Missed uint64
 }
