@@ -141,18 +141,23 @@ func (x *trial) untouched(ctx context.Context) error {
 }
 
 func tryForgedTenant(ctx context.Context, x *trial) error {
-	for _, q := range []struct{ method, path, body string }{
-		{http.MethodGet, "/skep/v1/tasks/" + endedTask + "?tenant=victim&instance=user:victim/alice", ""},
-		{http.MethodGet, "/skep/v1/tasks/victim%2F" + endedTask, ""},
-		{http.MethodGet, "/skep/v1/tasks/..%2Fvictim%2F" + endedTask, ""},
+	for _, q := range []struct {
+		method, path, body string
+		status             int
+	}{
+		// Operators may name a tenant: others are refused, whether or not the task is there.
+		{http.MethodGet, "/skep/v1/tasks/" + endedTask + "?tenant=victim&instance=user:victim/alice", "", http.StatusUnauthorized},
+		{http.MethodGet, "/skep/v1/tasks/nothing?tenant=victim&instance=user:victim/alice", "", http.StatusUnauthorized},
+		{http.MethodGet, "/skep/v1/tasks/victim%2F" + endedTask, "", http.StatusNotFound},
+		{http.MethodGet, "/skep/v1/tasks/..%2Fvictim%2F" + endedTask, "", http.StatusNotFound},
 		{http.MethodPost, "/message", `{"body":"x","resume_from":"user_response","task_id":"` + endedTask + `",` +
-			`"tenant":"victim","principal":"user:victim/alice","instance":"user:alice","task_owner":"user:victim/alice@isolation"}`},
+			`"tenant":"victim","principal":"user:victim/alice","instance":"user:alice","task_owner":"user:victim/alice@isolation"}`, http.StatusNotFound},
 	} {
 		status, body, err := x.send(ctx, q.method, q.path, q.body)
 		if err != nil {
 			return err
 		}
-		if status != http.StatusNotFound {
+		if status != q.status {
 			return fmt.Errorf("%s %s was answered with %d: %s", q.method, q.path, status, body)
 		}
 	}
