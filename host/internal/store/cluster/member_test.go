@@ -232,7 +232,11 @@ func TestOneHostPerSlot(t *testing.T) {
 	for range 150 {
 		switch n := rnd.IntN(20); {
 		case len(hosts) == 0 || n == 0 && len(hosts) < 4:
-			hosts = append(hosts, joinHost(t, dsn))
+			h := joinHost(t, dsn)
+			if err := h.Beat(t.Context()); err != nil { // as each host does before its first move
+				t.Fatal(err)
+			}
+			hosts = append(hosts, h)
 		case n == 1: // it is silent from now on
 			gone := hosts[rnd.IntN(len(hosts))]
 			hosts = slices.DeleteFunc(hosts, func(h *testHost) bool { return h == gone })
