@@ -65,7 +65,7 @@ func (m *MCP) Settings() []Setting {
 		readElsewhere(&m.Env, "env", "table", "Variables of the program besides what every program needs.").by(Fixed),
 		boolean(&m.Trusted, "trusted", false, "The command may run, as your own programs do.").by(Grant),
 		readElsewhere(&m.URL, "url", "URL", "The server, where it is reached and not started.").by(Fixed),
-		headerSecret(&m.AuthToken, "auth_token", "What is shown to the server at `url`."),
+		secretText(&m.AuthToken, "auth_token", "What is shown to the server at `url`."),
 		boolean(&m.AllowPrivate, "allow_private", false, "`url` may lead to a private address, and be http.").by(Grant),
 		span(&m.Timeout, "timeout", 30*time.Second, 100*time.Millisecond, 10*time.Minute, "The opening of a session."),
 		span(&m.Idle, "idle", 5*time.Minute, time.Second, day, "Time without a call after which a session ends."),

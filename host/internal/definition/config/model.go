@@ -87,7 +87,7 @@ func (d *decoder) model(name string, t *table) Model {
 	m := Model{Name: name, Pos: d.pos(t.location)}
 	t.read(m.Settings())
 	if m.KeyVar = d.unsetBesideCassette(t, "api_key"); m.KeyVar == "" {
-		m.APIKey = t.headerSecret("api_key")
+		m.APIKey = t.secret("api_key")
 		d.checkKey(t, m)
 	}
 	if d.unsetBesideCassette(t, "base_url") == "" {

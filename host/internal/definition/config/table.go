@@ -102,8 +102,9 @@ func (t *table) secret(key string) Secret {
 	return Secret(v.text)
 }
 
-// headerSecret reads a secret that is sent in a header. One with a line end could be sent with
-// no request (https://www.rfc-editor.org/rfc/rfc9110#section-5.5).
+// headerSecret reads a secret of a partner or a peer, which is sent in a header. One with a line end
+// could be sent with no request (https://www.rfc-editor.org/rfc/rfc9110#section-5.5). What calls
+// models, tool servers and secrets' hosts checks its own.
 func (t *table) headerSecret(key string) Secret {
 	if v, ok := t.value(key); ok && strings.ContainsFunc(v.text, unicode.IsControl) {
 		t.d.atValue(v.location, v.path+" has a line end or another control character, which no HTTP header may have")
