@@ -42,7 +42,7 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	return err
 }
 
-// shareTokens makes the host's tokens those of all hosts that share the server.
+// shareTokens makes all hosts that share the server have the same tokens.
 func (h *Host) shareTokens() {
 	if h.member == nil {
 		return

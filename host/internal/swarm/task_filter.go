@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TaskFilter selects tasks of a swarm: those of all tenants if it has no Tenant, of all
+// TaskFilter selects tasks of a swarm: tasks of all tenants if it has no Tenant, of all
 // instances of a tenant if it has no Instance. Other fields that are zero select all.
 type TaskFilter struct {
 	InstanceKey

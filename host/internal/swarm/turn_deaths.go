@@ -8,7 +8,7 @@ import (
 
 // Deaths are the deaths of hosts at which a turn was computing.
 type Deaths struct {
-	// Here counts those of this host, Elsewhere those of others that share its store.
+	// Here counts deaths of this host, Elsewhere of others that share its store.
 	Here, Elsewhere int
 }
 
@@ -29,7 +29,8 @@ func (d Deaths) String() string {
 	return fmt.Sprintf("%d deaths of the host", d.count())
 }
 
-// setDeaths replaces the suspects by those of all hosts that share the store. It keeps the map.
+// setDeaths replaces the suspects by what all hosts that share the store have seen. It keeps the
+// map.
 func (gate *suspectGate) setDeaths(found map[TurnID]Deaths) {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()

@@ -45,8 +45,7 @@ var taskStates = []swarm.State{
 	swarm.StateRunning, swarm.StatePaused, swarm.StateCompleted, swarm.StateFailed, swarm.StateTimedOut, swarm.StateCancelled,
 }
 
-// taskScope reads which tasks are listed: the caller's own, those of a tenant, or those of the
-// host.
+// taskScope reads which tasks are listed: the caller's own, a tenant's, or all tasks of the host.
 func (c *call) taskScope() (within swarm.InstanceKey, own bool, err error) {
 	scope, err := c.param("scope")
 	if err != nil {

@@ -11,12 +11,13 @@ type ID = [32]byte
 
 // Deaths are the deaths of hosts at which a piece of work was being done.
 type Deaths struct {
-	// Here counts those of the host with this one's address, Elsewhere those of others.
+	// Here counts deaths of the host with this one's address, Elsewhere of others.
 	Here, Elsewhere int
 }
 
 // deathTables: computing is what each host does now, which its own death leaves there. A server
-// that was killed forgets it. One life of a host dies once, whoever notes it.
+// that was killed forgets it. Several hosts may note one death, which
+// counts once.
 const deathTables = `
 CREATE UNLOGGED TABLE IF NOT EXISTS computing (
 	hid     BIGINT PRIMARY KEY,

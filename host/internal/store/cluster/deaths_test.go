@@ -20,7 +20,7 @@ func (*noSet) Stop(ID, int)   {}
 func (*noSet) Forget(ID)      {}
 
 // share makes the host's set, whose life is its only byte, and publishes what is given to compute.
-func (h *testHost) share(t *testing.T, life byte, compute ...ID) (*Computing, []int) {
+func (h *testHost) share(t *testing.T, life byte, compute ...ID) (*SharedRunSet, []int) {
 	t.Helper()
 	c := h.Share(&noSet{}, []byte{life})
 	var numbers []int
@@ -34,7 +34,7 @@ func (h *testHost) share(t *testing.T, life byte, compute ...ID) (*Computing, []
 }
 
 // publish publishes what computes, as after publishAfter.
-func (h *testHost) publish(t *testing.T, c *Computing) {
+func (h *testHost) publish(t *testing.T, c *SharedRunSet) {
 	t.Helper()
 	c.mu.Lock()
 	for n, b := range c.bursts {
@@ -82,7 +82,7 @@ func TestDeaths(t *testing.T) {
 	set.End(done, numbers[2])
 	c.publish(t, set)
 	wantDeaths(t, a, poison, Deaths{}) // it lives
-	if untried, _, err := c.readUntried(t.Context()); err != nil || untried {
+	if untried, _, err := c.readOpenSuspects(t.Context()); err != nil || untried {
 		t.Errorf("what a host that lives computes is untried: %v, %v", untried, err)
 	}
 	for range int(testTTL/testBeat) + 1 {
@@ -102,14 +102,14 @@ func TestDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDeaths(t, again, poison, Deaths{Here: 1})
-	if untried, others, err := again.readUntried(t.Context()); err != nil || !untried || others == 0 {
+	if untried, others, err := again.readOpenSuspects(t.Context()); err != nil || !untried || others == 0 {
 		t.Errorf("%v, %d, %v: the poison is to be tried by another host", untried, others, err)
 	}
 	b.share(t, 'b', poison)
 	die(t, a)
 	wantDeaths(t, a, poison, Deaths{Elsewhere: 2})
 	wantDeaths(t, again, poison, Deaths{Here: 1, Elsewhere: 1})
-	if untried, _, err := again.readUntried(t.Context()); err != nil || untried {
+	if untried, _, err := again.readOpenSuspects(t.Context()); err != nil || untried {
 		t.Errorf("%v, %v: the poison has been tried by another host", untried, err)
 	}
 	set, numbers = a.share(t, 'a', poison)

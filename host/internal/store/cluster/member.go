@@ -32,8 +32,8 @@ type Member struct {
 	// beats, moves and work are sessions of their own: taking work up may last long. On notices the
 	// server wakes the host.
 	beats, moves, work, notices session
-	// computing is what the other hosts see of this one's work, nil for nothing.
-	computing *Computing
+	// runSet is what the other hosts see of this one's work, nil for nothing.
+	runSet *SharedRunSet
 	// stale holds a value while a version is to be read.
 	stale chan struct{}
 

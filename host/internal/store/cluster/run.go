@@ -17,10 +17,10 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	var others sync.WaitGroup
 	others.Go(func() { m.listen(inner, woken) })
 	others.Go(func() { m.readAllStale(inner) })
-	if m.computing != nil {
-		others.Go(func() { m.computing.publishAll(inner) })
+	if m.runSet != nil {
+		others.Go(func() { m.runSet.publishAll(inner) })
 	}
-	m.awaitTrial(inner)
+	m.awaitSuspects(inner)
 	err := m.beatAll(inner, beaten, woken)
 	stop(err)
 	close(beaten)

@@ -18,9 +18,9 @@ type RunSet interface {
 	Forget(id ID)
 }
 
-// Computing is a RunSet that the other hosts see as well, once a piece of work has computed for
+// SharedRunSet is a RunSet that the other hosts see as well, once a piece of work has computed for
 // publishAfter. It is safe for concurrent use and never fails.
-type Computing struct {
+type SharedRunSet struct {
 	RunSet
 	member *Member
 	life   []byte
@@ -54,108 +54,108 @@ const (
 
 // Share makes a set that the other hosts see, of one of this host alone. The life is the host's,
 // since it was started.
-func (m *Member) Share(set RunSet, life []byte) *Computing {
-	m.computing = &Computing{RunSet: set, member: m, life: life, wake: make(chan struct{}, 1), ids: map[int]ID{}, bursts: map[int]burst{}}
-	return m.computing
+func (m *Member) Share(set RunSet, life []byte) *SharedRunSet {
+	m.runSet = &SharedRunSet{RunSet: set, member: m, life: life, wake: make(chan struct{}, 1), ids: map[int]ID{}, bursts: map[int]burst{}}
+	return m.runSet
 }
 
 // Suspects returns none: [Member.Deaths] has all hosts'.
-func (c *Computing) Suspects() map[ID]int { return nil }
+func (s *SharedRunSet) Suspects() map[ID]int { return nil }
 
 // Begin adds a piece of work that waits.
-func (c *Computing) Begin(id ID) (number int) {
-	number = c.RunSet.Begin(id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ids[number] = id
+func (s *SharedRunSet) Begin(id ID) (number int) {
+	number = s.RunSet.Begin(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids[number] = id
 	return number
 }
 
 // Computing marks work as computing, Waiting as waiting.
-func (c *Computing) Computing(number int) {
-	c.RunSet.Computing(number)
-	c.mu.Lock()
+func (s *SharedRunSet) Computing(number int) {
+	s.RunSet.Computing(number)
+	s.mu.Lock()
 	now := time.Now()
-	b, ok := c.bursts[number]
+	b, ok := s.bursts[number]
 	if !ok || b.paused && now.Sub(b.last) > sameBurst {
 		b.begin = now
 	}
 	b.paused = false
-	c.bursts[number] = b
-	c.mu.Unlock()
-	c.notify()
+	s.bursts[number] = b
+	s.mu.Unlock()
+	s.notify()
 }
 
 // Waiting is the opposite of Computing.
-func (c *Computing) Waiting(number int) {
-	c.RunSet.Waiting(number)
-	c.mu.Lock()
-	if b, ok := c.bursts[number]; ok {
+func (s *SharedRunSet) Waiting(number int) {
+	s.RunSet.Waiting(number)
+	s.mu.Lock()
+	if b, ok := s.bursts[number]; ok {
 		b.paused, b.last = true, time.Now()
-		c.bursts[number] = b
+		s.bursts[number] = b
 	}
-	c.mu.Unlock()
-	c.notify()
+	s.mu.Unlock()
+	s.notify()
 }
 
-func (c *Computing) notify() {
+func (s *SharedRunSet) notify() {
 	select {
-	case c.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
 // End removes work that is done, with the deaths that it was blamed for.
-func (c *Computing) End(id ID, number int) {
-	c.remove(number)
-	c.RunSet.End(id, number)
-	c.Forget(id)
+func (s *SharedRunSet) End(id ID, number int) {
+	s.remove(number)
+	s.RunSet.End(id, number)
+	s.Forget(id)
 }
 
 // Stop removes work that another host, or a later one, does again.
-func (c *Computing) Stop(id ID, number int) {
-	c.remove(number)
-	c.RunSet.Stop(id, number)
+func (s *SharedRunSet) Stop(id ID, number int) {
+	s.remove(number)
+	s.RunSet.Stop(id, number)
 }
 
 // Forget drops the deaths that work was blamed for.
-func (c *Computing) Forget(id ID) {
-	c.RunSet.Forget(id)
-	if _, blamed := c.member.Deaths()[id]; !blamed {
+func (s *SharedRunSet) Forget(id ID) {
+	s.RunSet.Forget(id)
+	if _, blamed := s.member.Deaths()[id]; !blamed {
 		return
 	}
-	c.mu.Lock()
-	c.ended = append(c.ended, id)
-	c.mu.Unlock()
-	c.notify()
+	s.mu.Lock()
+	s.ended = append(s.ended, id)
+	s.mu.Unlock()
+	s.notify()
 }
 
-func (c *Computing) remove(number int) {
-	c.mu.Lock()
-	delete(c.ids, number)
-	delete(c.bursts, number)
-	c.mu.Unlock()
-	c.notify()
+func (s *SharedRunSet) remove(number int) {
+	s.mu.Lock()
+	delete(s.ids, number)
+	delete(s.bursts, number)
+	s.mu.Unlock()
+	s.notify()
 }
 
 // long returns the work that has computed for publishAfter, in order, and whether that may change
 // by the time alone.
-func (c *Computing) long() (list []ID, more bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *SharedRunSet) long() (list []ID, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := time.Now()
-	for number, b := range c.bursts {
+	for number, b := range s.bursts {
 		end := now
 		if b.paused {
 			end = b.last
 		}
 		if now.Sub(end) > sameBurst {
-			delete(c.bursts, number)
+			delete(s.bursts, number)
 			continue
 		}
 		long := end.Sub(b.begin) >= publishAfter
 		if long {
-			list = append(list, c.ids[number])
+			list = append(list, s.ids[number])
 		}
 		more = more || b.paused || !long
 	}
@@ -164,7 +164,7 @@ func (c *Computing) long() (list []ID, more bool) {
 }
 
 // publishAll publishes what changes until ctx ends.
-func (c *Computing) publishAll(ctx context.Context) {
+func (s *SharedRunSet) publishAll(ctx context.Context) {
 	var last []ID
 	pause, known := publishAfter, true
 	refresh := time.NewTicker(publishAgain)
@@ -172,7 +172,7 @@ func (c *Computing) publishAll(ctx context.Context) {
 	for {
 		again := false
 		select {
-		case <-c.wake:
+		case <-s.wake:
 		case <-refresh.C:
 			again = true
 		case <-ctx.Done():
@@ -183,17 +183,17 @@ func (c *Computing) publishAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		list, more := c.long()
+		list, more := s.long()
 		if more {
-			c.notify()
+			s.notify()
 		}
 		changed := !known || !slices.Equal(last, list) || again && len(list) > 0
-		if err := c.publish(ctx, changed, list); err != nil {
+		if err := s.publish(ctx, changed, list); err != nil {
 			if ctx.Err() == nil {
-				c.member.opts.Logger.Warn("the other hosts do not see which turns compute here", "err", err)
+				s.member.opts.Logger.Warn("the other hosts do not see which turns compute here", "err", err)
 			}
 			pause, known = publishAgain, false // it may have been written
-			c.notify()
+			s.notify()
 			continue
 		}
 		last, pause, known = list, publishAfter, true
@@ -205,24 +205,24 @@ const publishWork = `INSERT INTO computing SELECT $1::bigint, $2::bytea, $3::tex
 	ON CONFLICT (hid) DO UPDATE SET work = excluded.work`
 
 // publish writes what computes, if that has changed, and drops the deaths of work that has ended.
-func (c *Computing) publish(ctx context.Context, changed bool, list []ID) error {
-	m := c.member
+func (s *SharedRunSet) publish(ctx context.Context, changed bool, list []ID) error {
+	m := s.member
 	if changed {
-		if err := m.work.exec(ctx, publishWork, m.opts.HID, c.life, m.opts.Address, toBytes(list)); err != nil {
+		if err := m.work.exec(ctx, publishWork, m.opts.HID, s.life, m.opts.Address, toBytes(list)); err != nil {
 			return err
 		}
 	}
-	c.mu.Lock()
-	ended := c.ended
-	c.mu.Unlock()
+	s.mu.Lock()
+	ended := s.ended
+	s.mu.Unlock()
 	if len(ended) == 0 {
 		return nil
 	}
 	if err := m.work.exec(ctx, "DELETE FROM deaths WHERE work = ANY($1)", toBytes(ended)); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = c.ended[len(ended):]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = s.ended[len(ended):]
 	return nil
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// trialTTLs is how many TTL a host waits at most for the others to do what it did when it died.
+// suspectTTLs is how many TTL a host waits at most for the others to do what it did when it died.
 // silentBeats is how many beats the others are silent when it waits no longer.
 const (
-	trialTTLs   = 10
+	suspectTTLs = 10
 	silentBeats = 3
 )
 
-// awaitTrial waits before the first sign of life while other hosts have yet to do what this one did
+// awaitSuspects waits before the first sign of life while other hosts have yet to do what this one did
 // when it died: with a share of the slots it would take that up itself, and die of it again.
-func (m *Member) awaitTrial(ctx context.Context) {
+func (m *Member) awaitSuspects(ctx context.Context) {
 	t := time.NewTicker(m.opts.Beat)
 	defer t.Stop()
 	var last int64
 	silent := 0
-	for left := trialTTLs * m.opts.TTL; left > 0 && silent < silentBeats; left -= m.opts.Beat {
+	for left := suspectTTLs * m.opts.TTL; left > 0 && silent < silentBeats; left -= m.opts.Beat {
 		began := m.opts.Now()
-		untried, signs, err := m.readUntried(ctx)
+		untried, signs, err := m.readOpenSuspects(ctx)
 		switch {
 		case err == nil && (!untried || signs == 0):
 			return
@@ -44,14 +44,14 @@ func (m *Member) awaitTrial(ctx context.Context) {
 	}
 }
 
-// readUntried reports whether work that this host did when it died has neither ended nor been done at
+// readOpenSuspects reports whether work that this host did when it died has neither ended nor been done at
 // the death of another one, and counts the signs of life of the others.
-func (m *Member) readUntried(ctx context.Context) (untried bool, signs int64, err error) {
+func (m *Member) readOpenSuspects(ctx context.Context) (untried bool, signs int64, err error) {
 	const text = `SELECT EXISTS (SELECT FROM computing WHERE address = $2 AND hid <> $1 AND cardinality(work) > 0)
 		OR EXISTS (SELECT FROM deaths d WHERE d.address = $2 AND d.at > now() - make_interval(secs => $3)
 			AND NOT EXISTS (SELECT FROM deaths e WHERE e.work = d.work AND e.address <> d.address)),
 		(SELECT coalesce(sum(b.n), 0)::bigint FROM beats b JOIN hosts h USING (hid) WHERE NOT h.dead AND b.address <> $2)`
-	args := []any{m.opts.HID, m.opts.Address, (trialTTLs * m.opts.TTL).Seconds()}
+	args := []any{m.opts.HID, m.opts.Address, (suspectTTLs * m.opts.TTL).Seconds()}
 	err = m.beats.query(ctx, text, args, func(r pgx.Rows) error { return r.Scan(&untried, &signs) })
 	return untried, signs, err
 }
