@@ -181,6 +181,34 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// OnEntry gets texts of bounded length: who follows the log keeps them in memory.
+func TestOnEntryIsBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	size := 0
+	l := open(t, filepath.Join(t.TempDir(), audit.Name), audit.Options{OnEntry: func(e audit.Entry) {
+		for _, text := range []string{e.Act, e.Outcome, e.Tenant, e.Principal, e.Address, e.RequestID, e.Target, e.Reason, e.Message.ID} {
+			if text == "" {
+				t.Error("a text is missing")
+			}
+			size += len(text)
+		}
+	}})
+	err := l.Record(audit.Entry{
+		Act: long, Outcome: long, Tenant: long, Principal: long, Address: long, RequestID: long, Target: long, Reason: long,
+		Message: &audit.Message{ID: long},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size > 16<<10 {
+		t.Errorf("the texts of an entry have %d bytes", size)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // OnEntry gets what was written, with its time and in its order, and nothing that was not.
 func TestOnEntry(t *testing.T) {
 	t.Parallel()
