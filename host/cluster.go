@@ -150,9 +150,9 @@ func (h *Host) ready(ctx context.Context) error {
 var errFenced = errors.New("this host gave no sign of life for longer than [cluster] ttl, and the other hosts have taken its tasks: start it again")
 
 // explainFence says what a write that was fenced means where hosts share the server: it may come
-// before the sign of life that finds the same.
+// before the sign of life that finds the same. A server that has lost writes says so itself.
 func (h *Host) explainFence(err error) error {
-	if h.isShared() && errors.Is(err, swarm.ErrFenced) && !errors.Is(err, errFenced) {
+	if h.isShared() && errors.Is(err, swarm.ErrFenced) && !errors.Is(err, errFenced) && !errors.Is(err, sqlite.ErrLost) {
 		return fmt.Errorf("%w: %w", errFenced, err)
 	}
 	return err
