@@ -29,7 +29,8 @@ READER = skep/host/internal/turn/wasm/binary
 # two cores busy.
 TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
-export GOFLAGS := -buildvcs=false
+# What is compiled for one clone serves another: no package names its directory.
+export GOFLAGS := -buildvcs=false -trimpath
 
 .PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
 
@@ -37,11 +38,11 @@ export GOFLAGS := -buildvcs=false
 
 # One static binary with the bundled modules in it.
 build: bundle
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
+	CGO_ENABLED=0 $(GO) build -o bin/skep ./host/cmd/skep
 
 # bin/release/skep: stripped, with the commit and its date for "skep version".
 release: bundle
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=true -ldflags '-s -w' -o bin/release/skep ./host/cmd/skep
+	CGO_ENABLED=0 $(GO) build -buildvcs=true -ldflags '-s -w' -o bin/release/skep ./host/cmd/skep
 
 # The release is stripped, says what it was built from, and runs without bin/plugins.
 release-check: release

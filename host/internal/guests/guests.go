@@ -34,10 +34,28 @@ type Guest struct {
 	Inputs []string
 }
 
-// Root returns the repository's root, from the place of this source file.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+// root is found before a test changes its directory.
+var root = findRoot()
+
+// Root returns the repository's root.
+func Root() string { return root }
+
+// findRoot looks for the repository's go.mod at the working directory and above it: a
+// program built with -trimpath does not know where its sources lie.
+func findRoot() string {
+	begin, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for dir := begin; ; dir = filepath.Dir(dir) {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(mod), "module skep\n") {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return begin
+		}
+	}
 }
 
 // roots are the directories below which guests lie, and where they go.
