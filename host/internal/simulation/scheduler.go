@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ type pass struct {
 }
 
 func newScheduler(rng *rand.Rand, f *faults) *scheduler {
-	return &scheduler{rng: rng, faults: f, arrived: make(chan struct{}, 1), over: make(chan struct{}), trace: trace{sum: fnv.New64a(), began: time.Now()}}
+	return &scheduler{rng: rng, faults: f, arrived: make(chan struct{}, 1), over: make(chan struct{}), trace: trace{sum: fnv.New64a(), began: time.Now(), ids: map[string]int{}}}
 }
 
 // park waits until the scheduler lets the actor go on, or its host dies.
@@ -140,15 +141,24 @@ type trace struct {
 	mu    sync.Mutex
 	steps int
 	lines []string
+	// ids numbers random ids in the order in which steps name them.
+	ids map[string]int
 }
 
-// add adds a step, which another run of the seed repeats.
+var randomID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// add adds a step, which another run of the seed repeats. Random ids count by their
+// order: goroutines between two steps draw them in any order.
 func (t *trace) add(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps++
-	line := t.line(format, args...)
-	fmt.Fprintln(t.sum, line)
+	fmt.Fprintln(t.sum, randomID.ReplaceAllStringFunc(t.line(format, args...), func(id string) string {
+		if _, ok := t.ids[id]; !ok {
+			t.ids[id] = len(t.ids)
+		}
+		return fmt.Sprint("id", t.ids[id])
+	}))
 }
 
 // note adds what an actor has seen.
