@@ -1,7 +1,10 @@
 package mailtest_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -19,6 +22,9 @@ import (
 )
 
 const root = "root-token-00000001"
+
+// feedPath is the operation whose answer has no end.
+const feedPath = "/skep/v1/pulse"
 
 // fuzzRound is how many requests one host is sent, and fuzzWorkers how many at
 // once.
@@ -134,11 +140,32 @@ func (f *fuzzer) send(op *openapi.Operation) {
 		return
 	}
 	defer rsp.Body.Close()
-	raw, err := io.ReadAll(rsp.Body)
+	raw, err := readAnswer(op, rsp)
 	if err != nil {
 		f.t.Errorf("%s %q %q: %v", op, target, body, err)
 	}
 	f.judge(op, r.URL, body, reply{rsp.StatusCode, rsp.Header, string(raw)})
+}
+
+// readAnswer reads a whole body, or the first event of the host's feed, which does not end. The
+// feed begins with a reset: no id of the sampler's is one of a host.
+func readAnswer(op *openapi.Operation, rsp *http.Response) ([]byte, error) {
+	if op.Path != feedPath || rsp.StatusCode != http.StatusOK {
+		return io.ReadAll(rsp.Body)
+	}
+	var event []byte
+	lines := bufio.NewReader(rsp.Body)
+	for !bytes.Contains(event, []byte("event: ")) || !bytes.HasSuffix(event, []byte("\r\n\r\n")) {
+		line, err := lines.ReadBytes('\n')
+		event = append(event, line...)
+		if err != nil {
+			return event, err
+		}
+	}
+	if !bytes.Contains(event, []byte("event: reset\r\n")) {
+		return event, fmt.Errorf("the feed begins with %q", event)
+	}
+	return event, nil
 }
 
 // key is mostly one that opens the operation.

@@ -56,6 +56,7 @@ func TestSchemathesis(t *testing.T) {
 	}
 	run := exec.CommandContext(ctx, program, args...)
 	run.Dir = dir
+	run.Env = append(os.Environ(), "SCHEMATHESIS_HOOKS="+filepath.Join(filepath.Dir(settings), "hooks.py"))
 	out, err := run.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "✅ Coverage") || !strings.Contains(string(out), "✅ Fuzzing") {
 		t.Errorf("%v\n%s", err, out)
