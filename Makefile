@@ -32,7 +32,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 # What is compiled for one clone serves another: no package names its directory.
 export GOFLAGS := -buildvcs=false -trimpath
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways soak-cluster chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -241,6 +241,12 @@ test-postgres: guests
 failover: guests
 	SKEP_FAILOVERS=$(or $(FAILOVERS),10) $(GO) test -count=1 -timeout 60m -run '^(TestFailover|TestLaggingStandby)$$' -v ./host/internal/hosttest/crash
 	SKEP_CUTS=1000 $(GO) test -count=1 -timeout 60m -run '^TestCut$$' -v ./host/internal/store/postgres
+
+# Three hosts that share a PostgreSQL server and its standby under load, while hosts are killed, stand
+# still and are cut off, and the primary is lost, for LENGTH: nothing is lost or done twice. `make test`
+# has each disturbance once.
+soak-cluster: guests
+	SKEP_SOAK_CLUSTER=$(or $(LENGTH),10m) $(GO) test -count=1 -timeout 600m -run '^TestSoakCluster$$' -v ./host/internal/hosttest/cluster
 
 # The tests of hosts that are silent, without the fence in front of their writes, must fail.
 soak-cluster-control:

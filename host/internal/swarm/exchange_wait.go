@@ -175,12 +175,16 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt, r
 		return a, nil
 	}
 	sub, err := r.store.Submission(ctx, x.Task.InstanceKey, x.sub.Door, x.sub.Key)
+	erased, pruned := t.isErased(), t.isPruned(sub)
+	if moved := t.checkHere(); moved != nil { // it was dropped here, and is not gone
+		return Answer{}, moved
+	}
 	switch {
-	case t.isErased():
+	case erased:
 		return Answer{}, refuse(ErrNotFound, "the task '%s' was cancelled: all that is kept of its tenant was erased", x.Task.Task)
 	case err != nil:
 		return Answer{}, err
-	case t.isPruned(sub), sub.Answer == 0:
+	case pruned, sub.Answer == 0:
 		return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", x.Task.Task)
 	}
 	var a Answer

@@ -50,8 +50,12 @@ func (r *Runtime) acquireExisting(ctx context.Context, key TaskKey) (*activeTask
 		return nil, err
 	}
 	t.mu.Lock()
-	exists := t.exists
+	exists, moved := t.exists, t.checkMoved()
 	t.mu.Unlock()
+	if moved != nil {
+		r.releaseTask(t)
+		return nil, moved
+	}
 	if !exists {
 		r.releaseTask(t)
 		return nil, refuse(ErrNotFound, "task '%s' not found", key.Task)
@@ -64,6 +68,10 @@ func (r *Runtime) endTask(t *activeTask, decide func(Task) (state State, subject
 	t.commit.Lock()
 	defer t.commit.Unlock()
 	t.mu.Lock()
+	if err := t.checkMoved(); err != nil {
+		t.mu.Unlock()
+		return err
+	}
 	state, subject, body, err := decide(t.rec)
 	if err != nil {
 		t.mu.Unlock()

@@ -113,6 +113,9 @@ func (v *reservation) releaseLocked() {
 func (t *activeTask) quotaDemand(p Post) (quotaDemand, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.checkMoved(); err != nil {
+		return quotaDemand{}, err
+	}
 	if p.MustExist && !t.exists {
 		return quotaDemand{}, refuse(ErrNotFound, "task '%s' not found", p.Task)
 	}

@@ -39,10 +39,19 @@ func hostsRunning(t *testing.T, n int, dsn, swarm string) (hosts []*hosttest.Pro
 	t.Helper()
 	for range n {
 		p := hosttest.NewProcess(t, "127.0.0.1")
-		if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p.Launch(swarm + fmt.Sprintf(`[[auth.keys]]
+		launchShared(t, p, dsn, p.Addr, swarm)
+		hosts = append(hosts, p)
+	}
+	return hosts
+}
+
+// launchShared starts a host that shares the schema at a DSN, and that the others reach at an address.
+func launchShared(t *testing.T, p *hosttest.Process, dsn, advertise, swarm string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Launch(swarm + fmt.Sprintf(`[[auth.keys]]
 id = "ada"
 role = "admin"
 key = %q
@@ -54,10 +63,7 @@ keyring = "file::store.key"
 advertise = "http://%s"
 beat = "250ms"
 ttl = "4s"
-`, adminKey, dsn, p.Addr))
-		hosts = append(hosts, p)
-	}
-	return hosts
+`, adminKey, dsn, advertise))
 }
 
 // slowTask asks another agent, and takes a while.
@@ -123,6 +129,13 @@ func checkTask(t *testing.T, c *client.Client, id string) {
 	if t.Failed() {
 		return // a task that has not ended would be waited for
 	}
+	// The end of the task is told to both.
+	checkTaskMail(t, c, id, map[string]int{"boss": 3, "math": 2})
+}
+
+// checkTaskMail checks that a task has ended once, and how many messages each agent has got.
+func checkTaskMail(t *testing.T, c *client.Client, id string, got map[string]int) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), checkTime)
 	defer stop()
 	if err := hosttest.Follow(ctx, c, id); err != nil {
@@ -131,8 +144,7 @@ func checkTask(t *testing.T, c *client.Client, id string) {
 	if task, err := c.Task(ctx, id); err != nil || task.State != "completed" {
 		t.Errorf("%s: state %q, %v", id, task.State, err)
 	}
-	// The end of the task is told to both.
-	for agent, want := range map[string]int{"boss": 3, "math": 2} {
+	for agent, want := range got {
 		h, err := c.History(ctx, id, agent, 0, 100)
 		if err != nil {
 			t.Errorf("%s: history: %v", id, err)

@@ -1,0 +1,156 @@
+//go:build unix
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"skep/host/client"
+	"skep/host/internal/hosttest"
+)
+
+// soakSwarm takes the address of the effects. What boss sends has no key and is never repeated.
+const soakSwarm = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "file:script.wasm"
+comm_targets = ["math"]
+enable_entrypoint = true
+can_complete_tasks = true
+allow = { kv = "instance", http_no_key = ["POST %[1]s"], http_private = true, retry_in_doubt = false }
+[agents.math]
+source = "file:script.wasm"
+comm_targets = ["boss"]
+allow = { kv = "instance", http = ["POST %[1]s"], http_private = true }
+[[auth.keys]]
+id = "crash"
+role = "user"
+key = "a-key-for-the-crash-test"
+`
+
+// soakPair is how many tasks contend for one value.
+const soakPair = 2
+
+func soakTask(n int64) string { return fmt.Sprintf("soak-%06d", n) }
+
+// soakPost is the post of a task: an effect without a key, a sleep, a request to another agent, who
+// has effects with keys and contends for a value of two tasks, and a timer that ends it.
+func soakPost(url string, n int64) client.Post {
+	id := soakTask(n)
+	send := func(at int, body string) hosttest.Step {
+		return hosttest.Step{"http.fetch", hosttest.Args{"method": "POST", "url": fmt.Sprintf("%s/%s/%d", url, id, at), "body": body}}
+	}
+	sleep := hosttest.Step{"sleep", hosttest.Args{"ms": 100 + rand.IntN(200)}}
+	await := hosttest.Step{"await_message", hosttest.Args{}}
+	last := hosttest.Script(hosttest.Step{"kv.get", hosttest.Args{"key": "once/" + id}},
+		hosttest.Step{"timer.set", hosttest.Args{"after": "150ms", "body": "{{0}}"}}, await)
+	claim := fmt.Sprintf("claim/%d", n/soakPair)
+	math := hosttest.Script(send(1, "one"), sleep,
+		hosttest.Step{"kv.cas", hosttest.Args{"key": claim, "expect": nil, "value": id, "scope": "instance"}},
+		send(2, "{{2}}"), hosttest.Step{"send_response", hosttest.Args{"target": "boss", "subject": "s", "body": last}})
+	body := hosttest.Script(send(0, "zero"), hosttest.Step{"kv.put", hosttest.Args{"key": "once/" + id, "value": "{{0}}"}}, sleep,
+		hosttest.Step{"send_request", hosttest.Args{"target": "math", "subject": "s", "body": math}}, await)
+	return client.Post{Task: id, Key: "key-" + id, Body: body}
+}
+
+// soakAnswer is what the answers of soak's tasks begin with.
+const soakAnswer = "boss got [::timer::] "
+
+// soakPatience bounds one task of the load.
+const soakPatience = 4 * time.Minute
+
+// ask posts a task and waits for its answer.
+func (s *soak) ask(n int64) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
+	defer cancel()
+	id, c := soakTask(n), s.clients[rand.IntN(len(s.clients))]
+	post := soakPost(s.effects.url, n)
+	if n%3 == 0 {
+		if _, err := c.PostAsync(ctx, post); err != nil {
+			s.t.Errorf("%s: post: %v", id, err)
+			return
+		}
+		if err := hosttest.Follow(ctx, c, id); err != nil {
+			s.t.Errorf("%s: events: %v", id, err)
+			return
+		}
+	}
+	a, err := c.PostMessage(ctx, post)
+	if err != nil {
+		s.t.Errorf("%s: answer: %v", id, err)
+		return
+	}
+	s.effects.forget(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[id] = a.Body
+}
+
+// answered is how many tasks have been answered.
+func (s *soak) answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.answers)
+}
+
+// checkTasks checks every task that was posted: what it has answered, its effects, its events and its
+// messages, through any host.
+func (s *soak) checkTasks() {
+	keys := map[string]string{}
+	var repeated, inDoubt int
+	for n := range s.posted.Load() {
+		id := soakTask(n)
+		answer, has := s.answers[id]
+		once := "re:/" + id + "/0"
+		switch {
+		case !has || !strings.HasPrefix(answer, soakAnswer):
+			s.t.Errorf("%s has the answer %q: %v", id, answer, has)
+			continue
+		case answer != soakAnswer+once:
+			if inDoubt++; !strings.Contains(answer, "in_doubt") && !strings.Contains(answer, "UNAVAILABLE") {
+				s.t.Errorf("%s has the answer %q", id, answer)
+			}
+		}
+		repeated += s.effects.check(s.t, id, answer == soakAnswer+once, keys)
+		s.checkClaim(n)
+		s.checkHistories(id)
+	}
+	if ended := s.ended(); repeated > ended*soakCallers {
+		s.t.Errorf("%d effects were repeated, with %d lives of hosts that ended and %d tasks at a time", repeated, ended, soakCallers)
+	}
+	s.t.Logf("%d tasks, %d effects repeated under their key, %d in doubt", s.posted.Load(), repeated, inDoubt)
+}
+
+// claimed and lost are what a kv.cas answers.
+const claimed, lostClaim = `{"ok":true}`, `{"ok":false}`
+
+// checkClaim checks that one of the tasks that contend for a value has got it.
+func (s *soak) checkClaim(n int64) {
+	if n%soakPair != soakPair-1 {
+		return
+	}
+	winners := 0
+	for of := n - soakPair + 1; of <= n; of++ {
+		switch body := s.effects.body("/" + soakTask(of) + "/2"); body {
+		case claimed:
+			winners++
+		case lostClaim:
+		default:
+			s.t.Errorf("%s: a kv.cas has answered %q", soakTask(of), body)
+		}
+	}
+	if winners != 1 {
+		s.t.Errorf("%d tasks have got the value of %s and the ones before it, want 1", winners, soakTask(n))
+	}
+}
+
+// checkHistories checks a task's events and messages.
+func (s *soak) checkHistories(id string) {
+	checkTaskMail(s.t, s.clients[rand.IntN(len(s.clients))], id, map[string]int{"boss": 4, "math": 2})
+}
