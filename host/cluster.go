@@ -54,6 +54,13 @@ func (h *Host) shareTokens() {
 	})
 }
 
+// shareQuarantine makes the agents in quarantine those of all hosts that share the server.
+func (h *Host) shareQuarantine() {
+	if h.member != nil {
+		h.member.Watch(sqlite.QuarantineVersion, h.quarantine.Refresh)
+	}
+}
+
 // sharing is what the runtime needs of the other hosts.
 type sharing struct {
 	*cluster.Member

@@ -100,10 +100,6 @@ func (h *Host) openTokens(ctx context.Context) (err error) {
 	if h.tokens, err = auth.OpenTokens(ctx, h.store, nil); err != nil {
 		return err
 	}
-	h.store.OnErase(func(tenant string) {
-		h.tokens.DropTenant(tenant)
-		h.pulse.DropTenant(tenant)
-	})
 	h.shareTokens()
 	return nil
 }
@@ -113,12 +109,21 @@ const runningName = "running"
 
 // openQuarantine reads which turns ran when the last host ended, and which agents
 // are in quarantine.
-func (h *Host) openQuarantine(context.Context) (err error) {
+func (h *Host) openQuarantine(ctx context.Context) (err error) {
 	if h.running, err = quarantine.OpenRunningSet(filepath.Join(h.opt.DataDir, runningName), h.log); err != nil {
 		return err
 	}
-	h.quarantine, err = quarantine.OpenQuarantine(filepath.Join(h.opt.DataDir, datadir.QuarantineName))
-	return err
+	h.quarantine, err = quarantine.Open(ctx, h.store, filepath.Join(h.opt.DataDir, datadir.QuarantineName))
+	if err != nil {
+		return err
+	}
+	h.store.OnErase(func(tenant string) {
+		h.tokens.DropTenant(tenant)
+		h.quarantine.DropTenant(tenant)
+		h.pulse.DropTenant(tenant)
+	})
+	h.shareQuarantine()
+	return nil
 }
 
 // openLibrary loads every module and the definitions in force.

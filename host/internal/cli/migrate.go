@@ -15,11 +15,11 @@ const migrateHelp = `Migrate moves what tenants keep from a data directory to a 
 a server to a data directory. A PLACE is a directory or a DSN: env::NAME and file::PATH
 name one that has a password, postgres://… stands for itself.
 
-Tasks, messages, histories, records, values, blobs, issued tokens, loaded definitions
-and the keyring are moved, all or nothing: every table is read again, and its rows are
-counted and summed on both sides. Turns that wait go on there. What belongs to the host
-itself stays in its data directory: modules, the audit log, quarantine, registered
-swarms, and the keys with which it signs.
+Tasks, messages, histories, records, values, blobs, issued tokens, loaded definitions,
+agents in quarantine and the keyring are moved, all or nothing: every table is read
+again, and its rows are counted and summed on both sides. Turns that wait go on there.
+What belongs to the host itself stays in its data directory: modules, the audit log,
+registered swarms, and the keys with which it signs.
 
 No host may run. The PLACE that is moved to must have no store. The one that is moved
 from keeps what it has, but no host opens it any more.

@@ -9,15 +9,15 @@ import (
 )
 
 const quarantineHelp = `Quarantine lists the agents that must not run, because turns of theirs have killed
-the host three times, and why. It reads the data directory, whether or not a host
-runs on it. "skep agent release" lets one run again.`
+the host three times, and why. It reads the data directory or its server, whether or
+not a host runs on it. "skep agent release" lets one run again.`
 
 func (a *app) agentQuarantineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "quarantine", Short: "List the agents in quarantine", Long: quarantineHelp, Args: atMost(0),
 		Example: "  skep agent quarantine\n  skep agent quarantine -o json | jq -r '.agents[].agent'",
-		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
-			list, err := d.Quarantine()
+		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
+			list, err := d.Quarantine(cmd.Context())
 			if err != nil {
 				return err
 			}

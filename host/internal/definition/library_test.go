@@ -88,7 +88,7 @@ func openTestLibrary(t *testing.T, cfg *config.Config, lo LoaderOptions, reread 
 		t.Fatal(err)
 	}
 	closeAtEnd(t, loader)
-	q, err := quarantine.OpenQuarantine(filepath.Join(lo.DataDir, "quarantine.json"))
+	q, err := quarantine.Open(t.Context(), store, filepath.Join(lo.DataDir, "quarantine.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// agentQuarantine implements the runtime's port: it adds the module of an agent to the
-// list in the data directory.
+// quarantineTime bounds how long a change of the quarantine waits for its store, as reads do.
+const quarantineTime = 30 * time.Second
+
+// agentQuarantine implements the runtime's port: it adds the module of an agent to the list.
 type agentQuarantine struct{ l *Library }
 
 var (
@@ -33,12 +36,16 @@ func (q agentQuarantine) Reason(tenant, name, agent string) (string, bool) {
 // Confine puts an agent in quarantine, with the module it ran on.
 func (q agentQuarantine) Confine(tenant, name, agent, definition, why string) error {
 	a := quarantine.Agent{Tenant: tenant, Swarm: name, Name: agent}
-	return q.l.opt.Quarantine.Confine(a, q.l.moduleOf(definition, agent), why, time.Now())
+	ctx, cancel := context.WithTimeout(context.Background(), quarantineTime)
+	defer cancel()
+	return q.l.opt.Quarantine.Confine(ctx, a, q.l.moduleOf(definition, agent), why, time.Now())
 }
 
 // Release ends the quarantine of an agent.
 func (q agentQuarantine) Release(tenant, name, agent string) (bool, error) {
-	return q.l.opt.Quarantine.Release(quarantine.Agent{Tenant: tenant, Swarm: name, Name: agent})
+	ctx, cancel := context.WithTimeout(context.Background(), quarantineTime)
+	defer cancel()
+	return q.l.opt.Quarantine.Release(ctx, quarantine.Agent{Tenant: tenant, Swarm: name, Name: agent})
 }
 
 // checkQuarantine refuses a definition that gives the module of an agent in quarantine to

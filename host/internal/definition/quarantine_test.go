@@ -52,7 +52,7 @@ func TestQuarantineFollowsModule(t *testing.T) {
 	if err := h.loadAgents(t, "boss"); err != nil {
 		t.Error(err)
 	}
-	if _, err := h.opt.Quarantine.Release(quarantine.Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: "boss"}); err != nil {
+	if _, err := h.opt.Quarantine.Release(t.Context(), quarantine.Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: "boss"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.loadAgents(t, "another"); err != nil {
@@ -71,7 +71,7 @@ func TestQuarantineSparesOthers(t *testing.T) {
 	h.confine(t, "two")
 	module := h.own.composition.Agents[0].SHA256
 	for _, a := range []quarantine.Agent{{Tenant: "acme", Swarm: "hive", Name: "other"}, {Tenant: swarm.DefaultTenant, Swarm: "depot", Name: "other"}} {
-		if err := h.opt.Quarantine.Confine(a, module, "a test", time.Now()); err != nil {
+		if err := h.opt.Quarantine.Confine(t.Context(), a, module, "a test", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,10 +11,11 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/pathcheck"
 	"skep/host/internal/peer/registry"
+	"skep/host/internal/quarantine"
 )
 
 func (d *diagnosis) checkData(ctx context.Context) {
-	d.checkServer(ctx)
+	onServer := d.checkServer(ctx)
 	info, err := os.Stat(d.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !isLink(d.DataDir):
@@ -33,11 +34,12 @@ func (d *diagnosis) checkData(ctx context.Context) {
 	d.checkReplaceable(DataReplaceable, d.DataDir, pathcheck.Dir(d.DataDir))
 	d.checkKeyFiles()
 	data := datadir.Data{Dir: d.DataDir, Store: d.Config.Store}
+	healthy := onServer
 	if d.Config.Store.Driver != config.DriverPostgres {
-		d.checkStore(ctx, data)
+		healthy = d.checkStore(ctx, data)
 	}
 	d.checkLogs(data)
-	d.checkQuarantine(data)
+	d.checkQuarantine(ctx, data, healthy)
 	path := filepath.Join(d.DataDir, datadir.RegistryName)
 	if err := registry.Check(path); err != nil {
 		d.add(PeersDamaged, Error, path, "restore the file from a backup, or remove it: swarms register again", "%v", err)
@@ -50,10 +52,10 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// checkServer looks at the PostgreSQL server of the file.
-func (d *diagnosis) checkServer(ctx context.Context) {
+// checkServer looks at the PostgreSQL server of the file. It reports whether there is one without fault.
+func (d *diagnosis) checkServer(ctx context.Context) (healthy bool) {
 	if d.Config.Store.Driver != config.DriverPostgres {
-		return
+		return false
 	}
 	_, err := datadir.InspectServer(ctx, d.Config)
 	var faults config.Faults
@@ -65,6 +67,7 @@ func (d *diagnosis) checkServer(ctx context.Context) {
 	case err != nil:
 		d.add(StoreServer, Error, "store", "skep doctor store shows it alone", "%v", err)
 	}
+	return err == nil
 }
 
 // keyringName is the file of the keys that seal what tenants store.
@@ -87,25 +90,29 @@ func (d *diagnosis) checkKeyFiles() {
 	}
 }
 
-// checkStore reads the keyring and the database, whether or not a host uses them.
-func (d *diagnosis) checkStore(ctx context.Context, data datadir.Data) {
+// checkStore reads the keyring and the database, whether or not a host uses them. It reports whether
+// they can be read, or the first host is to make them.
+func (d *diagnosis) checkStore(ctx context.Context, data datadir.Data) (healthy bool) {
 	ring := filepath.Join(d.DataDir, keyringName)
-	if data.Exists() != nil || d.has(KeyReadable, ring) {
-		return
+	if data.Exists() != nil {
+		return true
+	}
+	if d.has(KeyReadable, ring) {
+		return false
 	}
 	if _, err := os.Stat(ring); errors.Is(err, fs.ErrNotExist) {
 		d.add(KeyringMissing, Error, ring, "put the keyring of this store back, from the copy that skep backup --with-keyring made",
 			"the store is there and its keyring is not: what tenants have stored cannot be read")
-		return
+		return false
 	}
 	var locked *datadir.KeyError
 	switch err := data.CheckKeyring(); {
 	case errors.As(err, &locked):
 		d.add(KeyringLocked, Error, "[store] keyring", "set [store] keyring to the key that wraps the keyring", "%v", err)
-		return
+		return false
 	case err != nil:
 		d.add(KeyringDamaged, Error, ring, "put the keyring of this store back, from a copy", "%v", err)
-		return
+		return false
 	}
 	damaged, err := data.CheckStore(ctx)
 	switch {
@@ -114,6 +121,7 @@ func (d *diagnosis) checkStore(ctx context.Context, data datadir.Data) {
 	case damaged != "":
 		d.add(StoreDamaged, Error, d.DataDir, "stop the host and restore the last backup into an empty directory: skep restore FILE --data DIR", "the database is damaged: %s", damaged)
 	}
+	return err == nil && damaged == ""
 }
 
 // checkLogs verifies the chains of the audit log and of the log of foreign messages.
@@ -129,11 +137,20 @@ func (d *diagnosis) checkLogs(data datadir.Data) {
 	}
 }
 
-func (d *diagnosis) checkQuarantine(data datadir.Data) {
-	list, err := data.Quarantine()
+// checkQuarantine reads the agents in quarantine from the store, where that can be read, and the file
+// in which an earlier version has left them.
+func (d *diagnosis) checkQuarantine(ctx context.Context, data datadir.Data, healthy bool) {
+	path := filepath.Join(d.DataDir, datadir.QuarantineName)
+	if _, err := quarantine.ReadFile(path); err != nil {
+		d.add(QuarantineDamaged, Error, path, "remove the file, which releases its agents", "%v", err)
+		return
+	}
+	if !healthy {
+		return
+	}
+	list, err := data.Quarantine(ctx)
 	if err != nil {
-		path := filepath.Join(d.DataDir, datadir.QuarantineName)
-		d.add(QuarantineDamaged, Error, path, "remove the file, which releases all agents", "%v", err)
+		d.add(StoreUnreadable, Error, data.Place(), "run skep doctor again, or look at the server", "the agents in quarantine cannot be read: %v", err)
 	}
 	for _, c := range list {
 		d.add(AgentQuarantined, Warning, c.Agent+" of "+c.Tenant, "replace its module, and then: skep agent release "+c.Agent+" --tenant "+c.Tenant, "the agent does not run: %s", c.Why)

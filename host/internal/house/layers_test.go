@@ -54,8 +54,8 @@ var layers = map[string][]string{
 	"host/internal/swarm":                      {"abi", "host/internal/swarm/scheduler", "host/internal/swarm/metrics", "host/internal/swarm/slot", "spec/mail"},
 	"host/internal/store/keyring":              {"host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/store/atomicfile":           {},
-	"host/internal/quarantine":                 {"host/internal/store/atomicfile"},
-	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm/scheduler", "host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/swarm", "host/internal/swarm/slot", "spec/mail"},
+	"host/internal/quarantine":                 {},
+	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/quarantine", "host/internal/swarm/scheduler", "host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/swarm", "host/internal/swarm/slot", "spec/mail"},
 	"host/internal/store/postgres":             {},
 	"host/internal/store/cluster":              {"host/internal/swarm/slot"},
 	"host/internal/turn/wasm":                  {"abi", "host/internal/turn", "host/internal/pathcheck", "host/internal/turn/wasm/binary"},
@@ -119,7 +119,7 @@ var layers = map[string][]string{
 	"host/internal/bundle/pack":                {"host/internal/bundle"},
 	"host/internal/guests/build":               {"host/internal/guests", "host/internal/turn", "host/internal/turn/wasm"},
 	"host/internal/simulation":                 {"abi", "host/internal/peer/router", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability", "host/internal/turn/egress", "spec/mail"},
-	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
+	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/quarantine", "host/internal/swarm", "spec/mail"},
 	// A real server for tests; only tests import it.
 	"host/internal/store/pgtest": {"host/internal/guests"},
 	"host/internal/definition": {
@@ -130,7 +130,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/diskspace": {},
 	"host/internal/diagnosis": {
-		"host/internal/api/listener", "host/internal/datadir", "host/internal/definition/config", "host/internal/diskspace", "host/internal/pathcheck", "host/internal/peer/registry", "host/internal/turn/process",
+		"host/internal/api/listener", "host/internal/datadir", "host/internal/definition/config", "host/internal/diskspace", "host/internal/pathcheck", "host/internal/peer/registry", "host/internal/quarantine", "host/internal/turn/process",
 	},
 	"host/internal/datadir": {
 		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/quarantine",

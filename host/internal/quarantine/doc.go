@@ -1,5 +1,5 @@
-// Package quarantine owns two small files of a data directory: which turns are
-// running right now, and which agents must not run any more. It must not know
+// Package quarantine owns which turns are running right now, in a small file of a data
+// directory, and which agents must not run any more, in the store. It must not know
 // what a turn does: it sees 32 bytes that name it, and whether it computes.
 //
 // # The running set
@@ -15,6 +15,6 @@
 //
 // # The quarantine
 //
-// It is JSON, replaced as a whole, and synced: an agent that is in it stays in it
-// until an operator releases it.
+// An agent that is in it stays in it until an operator releases it. Hosts that share a
+// store share it. Earlier versions kept it in a file of JSON, which is moved into the store.
 package quarantine

@@ -1,16 +1,12 @@
 package quarantine
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"skep/host/internal/store/atomicfile"
 )
 
 // Agent names an agent of a tenant's swarm.
@@ -29,40 +25,77 @@ type Confined struct {
 	Why    string    `json:"why"`
 }
 
+// ErrErasing refuses an agent of a tenant that is being erased.
+var ErrErasing = errors.New("the tenant is being erased")
+
+// Store keeps the agents in quarantine. Its writes are durable on return. One that fails may
+// have happened nevertheless: the answer of a server can be lost.
+type Store interface {
+	// Confined lists them in the order they came.
+	Confined(ctx context.Context) ([]Confined, error)
+	// ConfineAgent adds an agent; one that is there stays as it is. It may return [ErrErasing].
+	ConfineAgent(ctx context.Context, c Confined) error
+	// ReleaseAgent removes an agent, and reports whether it was there.
+	ReleaseAgent(ctx context.Context, a Agent) (ok bool, err error)
+}
+
 // Quarantine is the list of agents that must not run. It is safe for concurrent
 // use.
 type Quarantine struct {
-	path string
+	store Store
 
-	mu   sync.RWMutex
-	list []Confined
+	// change is held while the store changes or is read, until list is as it has it. It
+	// comes before mu.
+	change sync.Mutex
+	mu     sync.RWMutex
+	list   []Confined
 }
 
-// quarantineFile is the form of the file.
-type quarantineFile struct {
-	Version int        `json:"version"`
-	Agents  []Confined `json:"agents"`
+// Open reads the list that a store has. Agents in the file of an earlier version are moved
+// into the store before.
+func Open(ctx context.Context, store Store, file string) (*Quarantine, error) {
+	q := &Quarantine{store: store}
+	if err := moveFile(ctx, file, store); err != nil {
+		return nil, err
+	}
+	return q, q.Refresh(ctx)
 }
 
-// OpenQuarantine reads the list at path. Without a file it is empty.
-func OpenQuarantine(path string) (*Quarantine, error) {
-	q := &Quarantine{path: path}
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return q, nil
-	}
-	var f quarantineFile
-	if err == nil {
-		err = json.Unmarshal(content, &f)
-	}
-	if err == nil && f.Version != version {
-		err = fmt.Errorf("its version is %d and this skep knows %d", f.Version, version)
-	}
+// Refresh reads the list anew: hosts that share a store change it, too.
+func (q *Quarantine) Refresh(ctx context.Context) error {
+	q.change.Lock()
+	defer q.change.Unlock()
+	return q.readStore(ctx)
+}
+
+// readStore makes the store's list the one in force. The caller holds change.
+func (q *Quarantine) readStore(ctx context.Context) error {
+	list, err := q.store.Confined(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("quarantine %s: %w; remove it to release all agents", path, err)
+		return fmt.Errorf("quarantine: %w", err)
 	}
-	q.list = f.Agents
-	return q, nil
+	q.setList(list)
+	return nil
+}
+
+// readTime bounds the read after a change that has failed.
+const readTime = 10 * time.Second
+
+// readAgain reads the store after a change that has failed: it may have happened nevertheless, and
+// its caller may have left. It reports whether an agent is listed. The caller holds change.
+func (q *Quarantine) readAgain(ctx context.Context, a Agent) (listed bool, err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+	defer stop()
+	err = q.readStore(ctx)
+	_, listed = q.Reason(a)
+	return listed, err
+}
+
+// DropTenant forgets the agents of a tenant that is being erased, whose store does so itself.
+func (q *Quarantine) DropTenant(tenant string) {
+	q.change.Lock()
+	defer q.change.Unlock()
+	q.setList(slices.DeleteFunc(q.Agents(), func(c Confined) bool { return c.Tenant == tenant }))
 }
 
 // Reason returns why an agent must not run; ok is false for one that may.
@@ -85,40 +118,48 @@ func (q *Quarantine) Agents() []Confined {
 
 // Confine puts an agent that runs on a module into quarantine; it is durable on
 // return.
-func (q *Quarantine) Confine(a Agent, module, why string, now time.Time) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.find(a) >= 0 {
-		return nil
+func (q *Quarantine) Confine(ctx context.Context, a Agent, module, why string, now time.Time) error {
+	q.change.Lock()
+	defer q.change.Unlock()
+	// The store is asked also for one that is listed: another host may have released it.
+	c := Confined{a, module, now.UTC(), why}
+	if err := q.store.ConfineAgent(ctx, c); err != nil {
+		if listed, unread := q.readAgain(ctx, a); listed && unread == nil {
+			return nil
+		}
+		return fmt.Errorf("quarantine: %w", err)
 	}
-	return q.save(append(slices.Clone(q.list), Confined{a, module, now.UTC(), why}))
+	if _, ok := q.Reason(a); !ok {
+		q.setList(append(q.Agents(), c))
+	}
+	return nil
 }
 
 // Release takes an agent out; it is durable on return. ok is false for one that
 // was not in it.
-func (q *Quarantine) Release(a Agent) (ok bool, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	i := q.find(a)
-	if i < 0 {
-		return false, nil
+func (q *Quarantine) Release(ctx context.Context, a Agent) (ok bool, err error) {
+	q.change.Lock()
+	defer q.change.Unlock()
+	_, listed := q.Reason(a)
+	ok, err = q.store.ReleaseAgent(ctx, a)
+	if err != nil {
+		if still, unread := q.readAgain(ctx, a); listed && !still && unread == nil {
+			return true, nil
+		}
+		return false, fmt.Errorf("quarantine: %w", err)
 	}
-	return true, q.save(slices.Delete(slices.Clone(q.list), i, i+1))
+	q.setList(slices.DeleteFunc(q.Agents(), func(c Confined) bool { return c.Agent == a }))
+	// Another host, or a call whose answer was lost, may have taken it out of the store alone.
+	return ok || listed, nil
 }
 
 func (q *Quarantine) find(a Agent) int {
 	return slices.IndexFunc(q.list, func(c Confined) bool { return c.Agent == a })
 }
 
-// save writes a list and makes it the one in force. The caller holds mu.
-func (q *Quarantine) save(list []Confined) error {
-	content, err := json.MarshalIndent(quarantineFile{version, list}, "", "  ")
-	if err == nil {
-		err = atomicfile.Replace(q.path, append(content, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("quarantine %s: %w", q.path, err)
-	}
+// setList makes a list the one in force. The caller holds change.
+func (q *Quarantine) setList(list []Confined) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.list = list
-	return nil
 }

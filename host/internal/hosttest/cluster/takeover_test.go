@@ -25,8 +25,11 @@ func hostsOf(t *testing.T, n int) []*hosttest.Process {
 	return hostsAt(t, n, pgtest.Schema(t))
 }
 
-// adminKey is the key of an admin of the hosts.
-const adminKey = "a-key-for-the-admin-of-hosts"
+// adminKey is the key of an admin of the hosts, operatorKey of an operator.
+const (
+	adminKey    = "a-key-for-the-admin-of-hosts"
+	operatorKey = "a-key-for-the-operator-of-hosts"
+)
 
 // hostsAt starts hosts that share the schema at a DSN.
 func hostsAt(t *testing.T, n int, dsn string) []*hosttest.Process {
@@ -55,6 +58,10 @@ func launchShared(t *testing.T, p *hosttest.Process, dsn, advertise, swarm strin
 id = "ada"
 role = "admin"
 key = %q
+[[auth.keys]]
+id = "root"
+role = "operator"
+key = %q
 [store]
 driver = "postgres"
 dsn = %q
@@ -63,7 +70,7 @@ keyring = "file::store.key"
 advertise = "http://%s"
 beat = "250ms"
 ttl = "4s"
-`, adminKey, dsn, advertise))
+`, adminKey, operatorKey, dsn, advertise))
 }
 
 // slowTask asks another agent, and takes a while.

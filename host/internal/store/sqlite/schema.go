@@ -262,6 +262,16 @@ var migrations = []string{
 	CREATE INDEX tasks_in_state ON tasks (state, created) WHERE state <> 'completed';
 	CREATE INDEX tasks_given_to ON tasks (entrypoint, created);
 	CREATE INDEX tasks_by_cost ON tasks (micro_usd) WHERE micro_usd > 0;`,
+
+	`CREATE TABLE quarantine (
+		tenant BLOB NOT NULL,
+		swarm  BLOB NOT NULL,
+		agent  BLOB NOT NULL,
+		module BLOB NOT NULL,
+		since  INTEGER NOT NULL,
+		why    BLOB NOT NULL,
+		PRIMARY KEY (tenant, swarm, agent)
+	) STRICT, WITHOUT ROWID;`,
 }
 
 // migrate brings the schema to the version that steps lead to.

@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"skep/host/internal/quarantine"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
 	"skep/host/internal/swarm"
@@ -40,6 +42,8 @@ func copiedSteps(t *testing.T, s *Store, first, tasks int) {
 		if _, err := s.Accept(t.Context(), step, testPost(task, 1)); err != nil {
 			t.Fatal(err)
 		}
+		agent := quarantine.Agent{Tenant: testInstance.Tenant, Swarm: testInstance.Swarm, Name: task}
+		mustDo(t, s.ConfineAgent(t.Context(), quarantine.Confined{Agent: agent, Since: testTime, Why: "it kills hosts"}))
 	}
 }
 
@@ -82,6 +86,8 @@ func testServerCopy(t *testing.T, before, after *keyring.Options) {
 	}
 	copiedSteps(t, s, 0, tasks)
 	want, secret := exported(t, s), s.writer.secret
+	confined, err := s.Confined(t.Context())
+	mustDo(t, err)
 	if _, err := CopyToServer(t.Context(), dir, server, how); !errors.Is(err, ErrInUse) {
 		t.Errorf("a store in use was moved: %v", err)
 	}
@@ -109,6 +115,9 @@ func testServerCopy(t *testing.T, before, after *keyring.Options) {
 	}
 	if got := exported(t, moved); got != want || !bytes.Equal(moved.writer.secret, secret) {
 		t.Errorf("the server has\n%s\nwant\n%s", got, want)
+	}
+	if got, err := moved.Confined(t.Context()); !slices.Equal(got, confined) || err != nil {
+		t.Errorf("the server has in quarantine %v, %v, want %v", got, err, confined)
 	}
 	copiedSteps(t, moved, tasks, 10)
 	want = exported(t, moved)

@@ -209,6 +209,15 @@ var serverMigrations = []string{
 	CREATE INDEX tasks_in_state ON tasks (state, created, tid) WHERE state <> 'completed';
 	CREATE INDEX tasks_given_to ON tasks (entrypoint, created, tid);
 	CREATE INDEX tasks_by_cost ON tasks (micro_usd, tid) WHERE micro_usd > 0;`,
+	`CREATE TABLE quarantine (
+		tenant BYTEA NOT NULL,
+		swarm  BYTEA NOT NULL,
+		agent  BYTEA NOT NULL,
+		module BYTEA NOT NULL,
+		since  BIGINT NOT NULL,
+		why    BYTEA NOT NULL,
+		PRIMARY KEY (tenant, swarm, agent)
+	);`,
 }
 
 // numberColumns are the columns that number the rows of their tables.

@@ -100,18 +100,21 @@ func (m *tokenModel) check(t *testing.T, round int) {
 	}
 }
 
+// versionOf is the number of a version.
+func versionOf(t *testing.T, s *Store, version string) (n int64) {
+	t.Helper()
+	err := s.readers.db.QueryRowContext(t.Context(), "SELECT coalesce(max(n), 0) FROM changes WHERE name = ?", version).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestSharedTokenVersion: what other hosts must read again raises the version in one group with it.
 func TestSharedTokenVersion(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, pgtest.Schema(t))
-	version := func() (n int64) {
-		t.Helper()
-		err := s.readers.db.QueryRowContext(t.Context(), "SELECT coalesce(max(n), 0) FROM changes WHERE name = ?", TokensVersion).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	version := func() int64 { return versionOf(t, s, TokensVersion) }
 	token := auth.IssuedToken{ID: "i", Principal: auth.Principal{Tenant: "acme", Role: auth.User, ID: "ada"}}
 	if err := s.AddToken(t.Context(), token); err != nil || version() != 1 {
 		t.Errorf("AddToken() = %v, the version is %d", err, version())

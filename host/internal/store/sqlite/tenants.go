@@ -25,7 +25,7 @@ const tenantsQuery = `SELECT tenant, bytes, tasks FROM tenants
 	UNION ALL SELECT tenant, 0, 0 FROM (
 		SELECT tenant FROM instances UNION SELECT tenant FROM tokens UNION SELECT tenant FROM definitions
 		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys UNION SELECT tenant FROM namers
-		UNION SELECT tenant FROM gateway_realms
+		UNION SELECT tenant FROM gateway_realms UNION SELECT tenant FROM quarantine
 	) AS named WHERE tenant <> x'' AND tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`
 
 // Tenants lists who keeps anything, by name. A name, a token or a key is enough.

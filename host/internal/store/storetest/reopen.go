@@ -13,6 +13,7 @@ var reopenCases = map[string]func(*testing.T, Engine){
 	"a closed store refuses":   reopenRefused,
 	"tokens last":              reopenTokens,
 	"records of gateways last": reopenState,
+	"a quarantine lasts":       reopenQuarantine,
 	"secrets differ":           reopenSecrets,
 	"after kill":               crash,
 	"a journal lasts":          reopenJournal,

@@ -1,5 +1,5 @@
 // Package storetest owns the definition of a correct engine behind [swarm.Store],
-// [auth.TokenStore] and [state.Store]: an engine is correct if [Run] passes. There is one suite
+// [auth.TokenStore], [state.Store] and [quarantine.Store]: an engine is correct if [Run] passes. There is one suite
 // function for each port, which [Run] calls one after the other. The package must
 // not know any engine; an engine tests beside itself what it does beyond the ports.
 package storetest
@@ -11,6 +11,7 @@ import (
 
 	"skep/host/internal/api/auth"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/quarantine"
 	"skep/host/internal/swarm"
 )
 
@@ -19,6 +20,7 @@ type Store interface {
 	swarm.Store
 	auth.TokenStore
 	GatewayState() state.Store
+	quarantine.Store
 	io.Closer
 }
 
@@ -66,6 +68,7 @@ func Run(t *testing.T, e Engine) {
 	RunRetention(t, e)
 	RunTokens(t, e)
 	RunGatewayState(t, e)
+	RunQuarantine(t, e)
 	RunDurability(t, e)
 }
 
@@ -109,6 +112,9 @@ func RunTokens(t *testing.T, e Engine) { run(t, e, "tokens", tokenCases) }
 
 // RunGatewayState tests [state.Store].
 func RunGatewayState(t *testing.T, e Engine) { run(t, e, "gateway state", gatewayStateCases) }
+
+// RunQuarantine tests [quarantine.Store].
+func RunQuarantine(t *testing.T, e Engine) { run(t, e, "quarantine", quarantineCases) }
 
 // RunDurability tests what a store holds after it was closed, or its process
 // killed, and opened again. The calling test must do nothing else; see [Run].

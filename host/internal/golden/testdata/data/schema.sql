@@ -101,6 +101,15 @@ CREATE TABLE outbox (
 		dead   INTEGER NOT NULL,
 		body   BLOB NOT NULL
 	) STRICT;
+CREATE TABLE quarantine (
+		tenant BLOB NOT NULL,
+		swarm  BLOB NOT NULL,
+		agent  BLOB NOT NULL,
+		module BLOB NOT NULL,
+		since  INTEGER NOT NULL,
+		why    BLOB NOT NULL,
+		PRIMARY KEY (tenant, swarm, agent)
+	) STRICT, WITHOUT ROWID;
 CREATE TABLE queue (
 		id    INTEGER PRIMARY KEY, -- tid, row
 		stash INTEGER NOT NULL,
