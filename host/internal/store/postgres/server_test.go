@@ -3,6 +3,7 @@ package postgres
 import (
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -49,6 +50,46 @@ func TestReadOnlyServer(t *testing.T) {
 		t.Error(err)
 	}
 	wantNumbers(t, s.DSN(), 2)
+}
+
+// TestCloseAfterServer: what is closed once the server has ended its session, with nothing to be
+// written, has no error: the server has let go of it.
+func TestCloseAfterServer(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t)
+	for _, end := range []func(pids []int64){
+		func(pids []int64) {
+			for _, pid := range pids {
+				change(t, s.DSN(), fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid))
+			}
+		},
+		func([]int64) { s.Kill(t) },
+	} {
+		c := connector(t, s.DSN())
+		var closers []func() error
+		var pids []int64
+		for _, db := range []*sql.DB{sql.OpenDB(c), sql.OpenDB(c.ReadOnly())} {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			statement, err := conn.PrepareContext(t.Context(), "SELECT pg_backend_pid()::bigint")
+			var pid int64
+			if err == nil {
+				err = statement.QueryRowContext(t.Context()).Scan(&pid)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			closers, pids = append(closers, statement.Close, conn.Close, db.Close), append(pids, pid)
+		}
+		end(pids)
+		for _, closeIt := range closers {
+			if err := closeIt(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+		}
+	}
 }
 
 // TestIsAway: an error of a server that ends, starts or has no free connection says nothing of

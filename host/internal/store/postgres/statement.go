@@ -57,6 +57,9 @@ func (s *stmt) Close() error {
 		return err
 	}
 	err := s.c.pg.Deallocate(context.Background(), s.sd.Name)
+	if s.c.pg.IsClosed() { // the statement went with its session
+		err = nil
+	}
 	if s.from != nil {
 		err = errors.Join(err, s.from.Close())
 	}
