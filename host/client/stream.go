@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -94,16 +95,20 @@ func (s *stream) over(ctx context.Context) (bool, error) {
 }
 
 // read reads one connection to its end and returns how it ended.
-func (s *stream) read(ctx context.Context) error {
+func (s *stream) read(ctx context.Context) error { return s.c.readStream(ctx, s.request(), s.give) }
+
+// readStream makes a call whose answer is a stream of events, hands each to give, and returns
+// how the connection ended.
+func (c *Client) readStream(ctx context.Context, r call, give func(frame) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := time.AfterFunc(s.c.opt.Idle, func() { cancel(errSilent) })
+	idle := time.AfterFunc(c.opt.Idle, func() { cancel(errSilent) })
 	defer idle.Stop()
 
-	rsp, err := s.c.send(ctx, s.request())
+	rsp, err := c.send(ctx, r)
 	if err == nil {
 		defer func() { _ = rsp.Body.Close() }()
-		err = s.events(rsp, idle)
+		err = c.readEvents(rsp, r, idle, give)
 	}
 	if errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errStopped) {
 		return errSilent
@@ -119,16 +124,17 @@ func (s *stream) request() call {
 	return call{method: http.MethodGet, path: taskPath(s.task) + "/events", header: header}
 }
 
-// events hands on the events of one connection.
-func (s *stream) events(rsp *http.Response, idle *time.Timer) error {
+// readEvents hands on the events of one connection.
+func (c *Client) readEvents(rsp *http.Response, r call, idle *time.Timer, give func(frame) error) error {
 	if rsp.StatusCode == http.StatusNoContent {
 		return errClosed // nothing is left to come
 	}
 	kind, _, err := mime.ParseMediaType(rsp.Header.Get("Content-Type"))
 	if err != nil || kind != "text/event-stream" {
-		return fmt.Errorf("GET %s/events: %w: its content type is %q", taskPath(s.task), ErrNotMAIL, rsp.Header.Get("Content-Type"))
+		path, _, _ := strings.Cut(r.path, "?")
+		return fmt.Errorf("GET %s: %w: its content type is %q", path, ErrNotMAIL, rsp.Header.Get("Content-Type"))
 	}
-	frames := newFrames(&lively{rsp.Body, idle, s.c.opt.Idle}, s.c.opt.MaxEvent)
+	frames := newFrames(&lively{rsp.Body, idle, c.opt.Idle}, c.opt.MaxEvent)
 	for {
 		f, err := frames.next()
 		switch {
@@ -139,7 +145,7 @@ func (s *stream) events(rsp *http.Response, idle *time.Timer) error {
 		case err != nil:
 			return &lost{err}
 		}
-		if err := s.give(f); err != nil {
+		if err := give(f); err != nil {
 			return err
 		}
 	}

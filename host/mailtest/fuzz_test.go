@@ -148,9 +148,10 @@ func (f *fuzzer) send(op *openapi.Operation) {
 }
 
 // readAnswer reads a whole body, or the first event of the host's feed, which does not end. The
-// feed begins with a reset: no id of the sampler's is one of a host.
+// feed begins with a reset, as no id of the sampler's is one of a host, and with kept=true it
+// ends.
 func readAnswer(op *openapi.Operation, rsp *http.Response) ([]byte, error) {
-	if op.Path != feedPath || rsp.StatusCode != http.StatusOK {
+	if op.Path != feedPath || rsp.StatusCode != http.StatusOK || rsp.Request.URL.Query().Get("kept") == "true" {
 		return io.ReadAll(rsp.Body)
 	}
 	var event []byte

@@ -22,8 +22,8 @@ type Env struct {
 	LookupEnv func(name string) (string, bool)
 	// StdinTerminal and the others are true for a terminal.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
-	// Width is the terminal's, in columns; 0 is unknown.
-	Width int
+	// Width and Height are the terminal's, in columns and lines; 0 is unknown.
+	Width, Height int
 	// Signals stop the command: gracefully the first time, at once the second. It may be nil.
 	Signals <-chan os.Signal
 	// Hangups begins to catch SIGHUP, which otherwise ends the program, until
@@ -51,9 +51,9 @@ func OS(signals <-chan os.Signal) Env {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups, Every: every, Bundled: bundle.Embedded(),
 	}
-	_, e.StdinTerminal = columns(os.Stdin)
-	_, e.StdoutTerminal = columns(os.Stdout)
-	e.Width, e.StderrTerminal = columns(os.Stderr)
+	_, _, e.StdinTerminal = terminalSize(os.Stdin)
+	_, _, e.StdoutTerminal = terminalSize(os.Stdout)
+	e.Width, e.Height, e.StderrTerminal = terminalSize(os.Stderr)
 	e.Self = os.Args[0] // what others bring is compiled by a child or not at all
 	if exe, err := os.Executable(); err == nil {
 		e.Self = exe

@@ -8,9 +8,9 @@ import (
 
 func (a *app) taskCommand() *cobra.Command {
 	return group(&cobra.Command{
-		Use: "task", Short: "List, show, export, resume and cancel tasks", GroupID: groupHost,
+		Use: "task", Short: "List, show, watch, export, resume and cancel tasks", GroupID: groupHost,
 		Long: "Task commands look at the caller's tasks on a host that runs.",
-	}, a.withCallFlags(a.taskListCommand()), a.withCallFlags(a.taskShowCommand()), a.withCallFlags(a.taskEventsCommand()),
+	}, a.withCallFlags(a.taskListCommand()), a.withCallFlags(a.taskShowCommand()), a.withCallFlags(a.taskWatchCommand()), a.withCallFlags(a.taskEventsCommand()),
 		a.withCallFlags(a.taskHistoryCommand()), a.withCallFlags(a.taskResumeCommand()), a.withCallFlags(a.taskCancelCommand()))
 }
 

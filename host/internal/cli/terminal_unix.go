@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns returns the width of a terminal; ok is false for anything else.
-func columns(f *os.File) (n int, ok bool) {
+// terminalSize returns the columns and lines of a terminal; ok is false for anything else.
+func terminalSize(f *os.File) (width, height int, ok bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return int(size.Col), true
+	return int(size.Col), int(size.Row), true
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ func (c *call) followPulse() error {
 	if err != nil {
 		return err
 	}
+	kept, err := c.boolParam("kept")
+	if err != nil {
+		return err
+	}
 	if elsewhere := c.pulseElsewhere(filter); elsewhere != nil {
 		return elsewhere
 	}
@@ -31,8 +36,9 @@ func (c *call) followPulse() error {
 		return err
 	}
 	defer leave()
-	reader := c.h.opt.Pulse.NewReader(c.r.Header.Get("Last-Event-ID"), filter)
+	reader := c.pulseReader(filter, kept)
 	defer reader.Close()
+	defer c.endWhenMoved(filter)()
 	s, err := c.openStream("")
 	if c.r.Method == http.MethodHead {
 		return nil
@@ -45,6 +51,40 @@ func (c *call) followPulse() error {
 		c.closeFollow(err)
 	}
 	return nil
+}
+
+func (c *call) pulseReader(filter pulse.Filter, kept bool) *pulse.Reader {
+	last := c.r.Header.Get("Last-Event-ID")
+	if kept {
+		return c.h.opt.Pulse.NewKeptReader(last, filter)
+	}
+	return c.h.opt.Pulse.NewReader(last, filter)
+}
+
+// endWhenMoved has the stream of one task end when another host takes the task: the reader comes
+// again, and is sent there.
+func (c *call) endWhenMoved(filter pulse.Filter) (stop func()) {
+	if c.h.opt.OtherHosts == nil || filter.Task == "" || filter.Instance == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancelCause(c.ctx())
+	c.r = c.r.WithContext(ctx)
+	owners, key := c.h.opt.OtherHosts.owners, c.pulseKey(filter)
+	go func() {
+		for {
+			changed := owners.Changed()
+			if url, ok := owners.Owner(key); ok && url != "" {
+				cancel(io.EOF)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(nil) }
 }
 
 // pulseFilter reads which events the caller asks for, within what his role may see: an operator
@@ -96,14 +136,20 @@ func (c *call) pulseElsewhere(filter pulse.Filter) error {
 	if c.h.opt.OtherHosts == nil || filter.Task == "" || c.isHop {
 		return nil
 	}
-	key := c.taskKey(filter.Task)
-	if filter.Instance != "" {
-		key.Tenant, key.Instance = cmp.Or(filter.Tenant, key.Tenant), filter.Instance
-	}
+	key := c.pulseKey(filter)
 	if url, ok := c.h.opt.OtherHosts.owners.Owner(key); ok && url != "" {
 		return &swarm.Elsewhere{Task: key}
 	}
 	return nil
+}
+
+// pulseKey is the key of the one task of a filter.
+func (c *call) pulseKey(filter pulse.Filter) swarm.TaskKey {
+	key := c.taskKey(filter.Task)
+	if filter.Instance != "" {
+		key.Tenant, key.Instance = cmp.Or(filter.Tenant, key.Tenant), filter.Instance
+	}
+	return key
 }
 
 // pulseReset is a reset as JSON: what happened before is not known to the reader.
@@ -132,6 +178,9 @@ func (c *call) writePulse(s *eventStream, reader *pulse.Reader, left int64) (int
 	}
 	host := c.h.opt.Pulse.Host()
 	switch {
+	case errors.Is(err, io.EOF) && reader.Ended():
+		left = 0
+		fallthrough
 	case over && errors.Is(err, errIdle):
 		s.addRaw(reader.ID(), "ping", encode(pulsePing{formatTime(s.now()), host}))
 	case err != nil:

@@ -2,6 +2,7 @@ package pulse
 
 import (
 	"context"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ type Reader struct {
 	at uint64
 	// reset is to be reported before anything else; nil for nothing.
 	reset *Reset
+	// ends is set for a reader that ends behind the event with the number until.
+	ends  bool
+	until uint64
 }
 
 // Reset means that events before this place are missing: what a reader knows must be read
@@ -62,8 +66,22 @@ func (r *Ring) NewReader(last string, filter Filter) *Reader {
 	return reader
 }
 
+// NewKeptReader returns a reader of the events that the ring has kept until now, those after the
+// id last, or all if last is empty.
+func (r *Ring) NewKeptReader(last string, filter Filter) *Reader {
+	reader := r.NewReader(last, filter)
+	reader.ends, reader.until = true, r.head.Load()
+	if last == "" {
+		reader.reset, reader.at = nil, reader.until-min(reader.until, uint64(len(r.slots)))
+	}
+	return reader
+}
+
 // ID returns the id after whose event the reader goes on.
 func (r *Reader) ID() string { return r.ring.ID(r.at) }
+
+// Ended reports whether the reader was to read what was kept, and has read it.
+func (r *Reader) Ended() bool { return r.ends && r.at >= r.until }
 
 // Close ends the reader.
 func (r *Reader) Close() {
@@ -73,7 +91,7 @@ func (r *Reader) Close() {
 }
 
 // Next waits for the next events. A reset comes alone. It ends with the cause of
-// ctx, and with io.EOF when the host stops.
+// ctx, and with io.EOF when the host stops or a reader of what was kept has read it.
 func (r *Reader) Next(ctx context.Context) (*Reset, []*Entry, error) {
 	for looked := false; ; looked = true {
 		if reset := r.takeReset(); reset != nil {
@@ -81,6 +99,9 @@ func (r *Reader) Next(ctx context.Context) (*Reset, []*Entry, error) {
 		}
 		if list := r.takeEvents(); len(list) > 0 {
 			return nil, list, nil
+		}
+		if r.Ended() {
+			return nil, nil, io.EOF
 		}
 		if looked { // what has come was not for this reader
 			if err := r.Pause(ctx); err != nil {

@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// PulseQuery selects events of a host's feed. Fields that are empty select all that the caller
+// may see.
+type PulseQuery struct {
+	Kinds []string
+	Task  string
+	// Owner is whose tasks, as user:alice; Tenant is whose, for operators.
+	Owner, Tenant string
+	// After is the id of the event to go on behind.
+	After string
+	// Kept is for the events that the host has kept until now. The sequence ends behind them,
+	// with a ping.
+	Kept bool
+}
+
+// PulseEvent is an event of a host's feed, without content.
+type PulseEvent struct {
+	// ID is the event's, INCARNATION-N.
+	ID string `json:"-"`
+	// Kind is task, turn, mail and so on, or PulseReset, or PulsePing.
+	Kind     string    `json:"kind"`
+	Time     time.Time `json:"time"`
+	Tenant   string    `json:"tenant"`
+	Instance string    `json:"instance"`
+	Task     string    `json:"task_id"`
+	Agent    string    `json:"agent"`
+	Turn     int64     `json:"turn"`
+	State    string    `json:"state"`
+	Was      string    `json:"was"`
+	Key      string    `json:"key"`
+
+	Type      string `json:"type"`
+	Tier      int    `json:"tier"`
+	From      string `json:"from"`
+	FromSwarm string `json:"from_swarm"`
+	To        string `json:"to"`
+	Size      int    `json:"size"`
+	Peer      string `json:"peer"`
+
+	Call   string `json:"call_id"`
+	Action string `json:"action"`
+
+	Act       string `json:"act"`
+	Outcome   string `json:"outcome"`
+	Principal string `json:"principal"`
+	Target    string `json:"target"`
+	Count     int64  `json:"count"`
+
+	Usage *PulseUsage `json:"usage"`
+
+	// Host is of a reset or ping, Reason and Missed are of a reset.
+	Host   string `json:"host"`
+	Reason string `json:"reason"`
+	Missed uint64 `json:"missed"`
+	// Raw is what the host wrote.
+	Raw json.RawMessage `json:"-"`
+}
+
+// PulseUsage is what a turn, or a task that has ended, has cost.
+type PulseUsage struct {
+	QueuedMS float64 `json:"queued_ms"`
+	WallMS   float64 `json:"wall_ms"`
+	Usage
+}
+
+// UnmarshalJSON reads the times and the usage beside them.
+func (u *PulseUsage) UnmarshalJSON(raw []byte) error {
+	var times struct {
+		Queued float64 `json:"queued_ms"`
+		Wall   float64 `json:"wall_ms"`
+	}
+	if err := json.Unmarshal(raw, &times); err != nil {
+		return err
+	}
+	u.QueuedMS, u.WallMS = times.Queued, times.Wall
+	return u.Usage.UnmarshalJSON(raw)
+}
+
+// Kinds of events of the feed itself. Behind a reset the feed is whole; what was before it has
+// to be read elsewhere. A ping ends what was kept.
+const (
+	PulseReset = "reset"
+	PulsePing  = eventPing
+)
+
+// Pulse follows the feed of a host, which begins with a reset. A connection that breaks, or that
+// the host closes, is opened again after the last event. The sequence ends with an error, which
+// is then its last element, when it cannot go on, and otherwise when the reader stops, or behind
+// what was kept.
+func (c *Client) Pulse(ctx context.Context, q PulseQuery) iter.Seq2[PulseEvent, error] {
+	return func(yield func(PulseEvent, error) bool) {
+		p := &pulseStream{c: c, query: q, yield: yield, last: q.After}
+		if err := p.follow(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(PulseEvent{}, c.final(err))
+		}
+	}
+}
+
+// pulseStream is one reader's way through a feed.
+type pulseStream struct {
+	c     *Client
+	query PulseQuery
+	yield func(PulseEvent, error) bool
+	last  string // the id of the last event or ping
+	whole bool   // what was kept has come
+	tries backoff
+}
+
+func (p *pulseStream) follow(ctx context.Context) error {
+	for {
+		err := p.c.readStream(ctx, p.request(), p.give)
+		if errors.Is(err, errStopped) || p.query.Kept && p.whole && errors.Is(err, errClosed) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		least, ok := p.c.passing(err)
+		if !ok {
+			return err
+		}
+		if err := p.c.wait(ctx, &p.tries, least, err); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *pulseStream) request() call {
+	v := url.Values{}
+	for name, value := range map[string]string{"kind": strings.Join(p.query.Kinds, ","), "task": p.query.Task, "owner": p.query.Owner, "tenant": p.query.Tenant} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if p.query.Kept {
+		v.Set("kept", "true")
+	}
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if p.last != "" {
+		header.Set("Last-Event-ID", p.last)
+	}
+	return call{method: http.MethodGet, path: pulsePath + "?" + v.Encode(), header: header}
+}
+
+const pulsePath = "/skep/v1/pulse"
+
+// give hands one event on, unless it is a ping.
+func (p *pulseStream) give(f frame) error {
+	p.tries.reset()
+	if f.id != "" {
+		p.last = f.id
+	}
+	if p.whole = f.name == eventPing; p.whole && !p.query.Kept {
+		return nil
+	}
+	e := PulseEvent{Raw: f.data}
+	if err := json.Unmarshal(f.data, &e); err != nil {
+		return fmt.Errorf("event %s of the feed: %w: %w", f.id, ErrNotMAIL, err)
+	}
+	e.Kind, e.ID = f.name, f.id
+	if !p.yield(e, nil) {
+		return errStopped
+	}
+	return nil
+}
