@@ -66,7 +66,7 @@ func (w *Interswarm) UnmarshalJSON(raw []byte) (err error) {
 
 func (p *Payload) append(dst []byte, k *kind) []byte {
 	dst = appendMember(dst, `{"task_id":`, p.TaskID)
-	dst = appendText(appendKey(dst, k.keys[fieldID]), p.ID)
+	dst = AppendText(appendKey(dst, k.keys[fieldID]), p.ID)
 	dst = p.Sender.append(append(dst, `,"sender":`...))
 	dst = appendKey(dst, k.keys[fieldRecipients])
 	if k.many {
@@ -115,14 +115,14 @@ func appendTexts(dst []byte, list []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendText(dst, s)
+		dst = AppendText(dst, s)
 	}
 	return append(dst, ']')
 }
 
 // appendMember appends a key, given with its punctuation, and a text.
 func appendMember(dst []byte, key, value string) []byte {
-	return appendText(append(dst, key...), value)
+	return AppendText(append(dst, key...), value)
 }
 
 func appendKey(dst []byte, key string) []byte {
@@ -131,8 +131,8 @@ func appendKey(dst []byte, key string) []byte {
 	return append(dst, `":`...)
 }
 
-// appendText appends valid UTF-8 as a JSON string.
-func appendText(dst []byte, s string) []byte {
+// AppendText appends valid UTF-8 to dst as a JSON string and returns the longer slice.
+func AppendText(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')
 	from := 0

@@ -67,21 +67,33 @@ func ParseInterswarm(raw []byte) (Interswarm, error) { return ParseOptions{}.Int
 
 // Message is [ParseMessage] with options.
 func (o ParseOptions) Message(raw []byte) (Message, error) {
-	var m Message
-	s, err := o.scanner(raw)
-	if err == nil {
-		err = s.message(&m)
-	}
+	m, s, err := o.leadingMessage(raw)
 	if err == nil {
 		err = s.end()
-	}
-	if err == nil {
-		err = m.check()
 	}
 	if err != nil {
 		return Message{}, err
 	}
 	return m, nil
+}
+
+// LeadingMessage reads the message with which raw begins, and does not look at what follows.
+func (o ParseOptions) LeadingMessage(raw []byte) (Message, error) {
+	m, _, err := o.leadingMessage(raw)
+	if err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+func (o ParseOptions) leadingMessage(raw []byte) (m Message, s *scanner, err error) {
+	if s, err = o.scanner(raw); err == nil {
+		err = s.message(&m)
+	}
+	if err == nil {
+		err = m.check()
+	}
+	return m, s, err
 }
 
 // Interswarm is [ParseInterswarm] with options.

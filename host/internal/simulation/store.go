@@ -164,6 +164,10 @@ func (s *store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, er
 	return read(s, func() (swarm.Snapshot, error) { return s.Store.Load(ctx, key) }, "load %s", short(key))
 }
 
+func (s *store) LoadQueue(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	return read(s, func() (swarm.Snapshot, error) { return s.Store.LoadQueue(ctx, key) }, "load queue %s", short(key))
+}
+
 func (s *store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {
 	return read(s, func() ([]swarm.InstanceKey, error) { return s.Store.Instances(ctx, tenant, name) }, "instances %s", tenant)
 }

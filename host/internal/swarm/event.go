@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +47,11 @@ func Prompt(m mail.Message) string {
 func (e Event) message() (mail.Message, bool) {
 	if e.Name != "new_message" {
 		return mail.Message{}, false
+	}
+	if at, ok := bytes.CutPrefix(e.Extra, []byte(`{"full_message":`)); ok { // as logMessage writes it
+		if m, err := (mail.ParseOptions{}).LeadingMessage(at); err == nil {
+			return m, true
+		}
 	}
 	var extra struct {
 		Message *mail.Message `json:"full_message"`

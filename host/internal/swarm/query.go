@@ -42,9 +42,9 @@ func (r *Runtime) Definition(tenant, swarm string) (*Definition, bool) {
 	return r.definition(tenant, swarm)
 }
 
-// Task returns a task's record.
+// Task returns a task's record and its rows.
 func (r *Runtime) Task(ctx context.Context, key TaskKey) (Snapshot, error) {
-	snap, err := r.store.Load(ctx, key)
+	snap, err := r.store.LoadQueue(ctx, key)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("task '%s': %w", key.Task, err)
 	}

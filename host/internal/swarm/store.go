@@ -76,6 +76,9 @@ type TaskLog interface {
 	// Load returns a task with its rows and agent states, all of one moment, or
 	// ErrNotFound.
 	Load(ctx context.Context, key TaskKey) (Snapshot, error)
+	// LoadQueue is Load without anything but the task and its rows, for those who only
+	// show it.
+	LoadQueue(ctx context.Context, key TaskKey) (Snapshot, error)
 	// Instances lists the instances of one swarm that have tasks.
 	Instances(ctx context.Context, tenant, swarm string) ([]InstanceKey, error)
 	// Tasks lists the task records of an instance, newest first, created before

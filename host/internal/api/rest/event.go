@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // eventData is the payload of an ordinary event.
@@ -28,6 +29,15 @@ type pingData struct {
 	Task      string `json:"task_id"`
 }
 
+// appendJSON appends the payload as JSON to dst.
+func (d eventData) appendJSON(dst []byte) []byte {
+	dst = mail.AppendText(append(dst, `{"timestamp":`...), d.Timestamp)
+	dst = mail.AppendText(append(dst, `,"description":`...), d.Description)
+	dst = mail.AppendText(append(dst, `,"task_id":`...), d.Task)
+	dst = append(append(dst, `,"extra_data":`...), d.Extra...)
+	return append(dst, '}')
+}
+
 func newEventData(task string, e swarm.Event) eventData {
 	extra := e.Extra
 	if len(extra) == 0 {
@@ -44,15 +54,24 @@ func streamData(task string, e swarm.Event) any {
 	return newEventData(task, e)
 }
 
-// loggedEvent is an event in a record or an answer. Data is the payload, or a
-// string with its JSON (GET /tasks).
-type loggedEvent struct {
-	Event   string  `json:"event"`
-	Data    any     `json:"data"`
-	ID      *string `json:"id"`
-	Retry   *int    `json:"retry"`
-	Comment *string `json:"comment"`
-	Sep     string  `json:"_sep"`
+// loggedEvents stand for a log that is written while it is read, in the JSON around it.
+type loggedEvents [0]struct{}
+
+// loggedEnd ends an event in a record or an answer: the reference writes all fields of its
+// class for server-sent events.
+const loggedEnd = `,"id":null,"retry":null,"comment":null,"_sep":"\r\n"}`
+
+// appendLogged appends an event of a log to dst. Its data is the payload, or a string with
+// its JSON (GET /tasks).
+func appendLogged(dst []byte, task string, e swarm.Event, asText bool) []byte {
+	dst = mail.AppendText(append(dst, `{"event":`...), e.Name)
+	dst = append(dst, `,"data":`...)
+	if data := newEventData(task, e); asText {
+		dst = mail.AppendText(dst, string(data.appendJSON(nil)))
+	} else {
+		dst = data.appendJSON(dst)
+	}
+	return append(dst, loggedEnd...)
 }
 
 // eventPage bounds the events of one read.
@@ -79,14 +98,14 @@ func (c *call) eachEvent(key swarm.TaskKey, last int64, visit func(swarm.Event) 
 // writeLog writes a task's log up to the event with the number last, as elements of a JSON
 // array.
 func (c *call) writeLog(key swarm.TaskKey, last int64, asText bool) error {
-	separator := ""
+	var line []byte
 	return c.eachEvent(key, last, func(e swarm.Event) error {
-		one := loggedEvent{Event: e.Name, Data: newEventData(key.Task, e), Sep: "\r\n"}
-		if asText {
-			one.Data = string(encode(one.Data))
+		isFirst := line == nil
+		if line = line[:0]; !isFirst {
+			line = append(line, ',')
 		}
-		_, err := c.w.Write(append([]byte(separator), encode(one)...))
-		separator = ","
+		line = appendLogged(line, key.Task, e, asText)
+		_, err := c.w.Write(line)
 		return err
 	})
 }

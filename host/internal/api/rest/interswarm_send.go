@@ -98,6 +98,6 @@ func (c *call) replyOutbound(m *outboundPost, task swarm.TaskKey, answer mail.Me
 	}
 	return c.reply(struct {
 		Response mail.Message  `json:"response"`
-		Events   []loggedEvent `json:"events"`
-	}{answer, nil})
+		Events   *loggedEvents `json:"events"`
+	}{Response: answer})
 }

@@ -145,8 +145,8 @@ func (c *call) replyWhenAnswered(receipt *swarm.Receipt, wait time.Duration, sho
 	}
 	return c.reply(struct {
 		Response string        `json:"response"`
-		Events   []loggedEvent `json:"events"`
-	}{answer.Body, nil})
+		Events   *loggedEvents `json:"events"`
+	}{Response: answer.Body})
 }
 
 // shutdownFault answers a waiting caller when the host stops.

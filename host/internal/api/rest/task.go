@@ -16,7 +16,7 @@ type taskRecord struct {
 	Owner        string           `json:"task_owner"`
 	Contributors []string         `json:"task_contributors"`
 	Started      string           `json:"start_time"`
-	Events       []loggedEvent    `json:"events"`
+	Events       loggedEvents     `json:"events"`
 	Running      bool             `json:"is_running"`
 	Queue        []stashedMessage `json:"task_message_queue"`
 	Remote       []string         `json:"remote_swarms"`
@@ -65,7 +65,7 @@ func (c *call) readRecord(id string) (taskRecord, error) {
 	}
 	t := snap.Task
 	r := taskRecord{
-		ID: id, Owner: t.Owner, Contributors: nonNil(t.Contributors), Started: formatTime(t.Created), Events: []loggedEvent{},
+		ID: id, Owner: t.Owner, Contributors: nonNil(t.Contributors), Started: formatTime(t.Created),
 		Running: t.State == swarm.StateRunning, Queue: []stashedMessage{}, Remote: []string{},
 		Completed: t.State != swarm.StateRunning, State: t.State, Usage: newUsage(t.Usage),
 		cursor: t.Cursor,

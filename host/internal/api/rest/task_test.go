@@ -299,3 +299,30 @@ func TestOwnListRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A log holds any text, in an event and in the text of an event.
+func TestLogOfAnyText(t *testing.T) {
+	t.Parallel()
+	h := newTestHost(t)
+	body := "a \"b\" \\ <c> & \n\t\x01\x7f é 🐝 \u2028 {\"d\":1}"
+	h.postAndWait(obj{"task_id": "t1", "body": body})
+	var listed map[string]struct {
+		Events []struct{ Data string }
+	}
+	h.do(request{path: "/tasks"}).json(t, &listed)
+	if len(listed["t1"].Events) == 0 {
+		t.Fatal("no events")
+	}
+	var data struct {
+		Task  string `json:"task_id"`
+		Extra struct {
+			Message struct{ Message struct{ Body string } } `json:"full_message"`
+		} `json:"extra_data"`
+	}
+	if err := json.Unmarshal([]byte(listed["t1"].Events[0].Data), &data); err != nil {
+		t.Fatal(err)
+	}
+	if data.Task != "t1" || data.Extra.Message.Message.Body != body {
+		t.Errorf("the first event is %+v, want the body %q", data, body)
+	}
+}

@@ -116,6 +116,11 @@ func (l *loads) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, er
 	return l.Store.Load(ctx, key)
 }
 
+func (l *loads) LoadQueue(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	l.n.Add(1)
+	return l.Store.LoadQueue(ctx, key)
+}
+
 // kit is a runtime of one swarm, and the door of a gateway to it.
 type kit struct {
 	*door.Door

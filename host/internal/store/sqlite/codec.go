@@ -161,6 +161,19 @@ func (o opener) read(body []byte, at spot, v any) error {
 	return nil
 }
 
+// readEvent decodes an event.
+func (o opener) readEvent(stored entry) (e swarm.Event, err error) {
+	raw, err := o.open(stored.body, spot{inEvents, "", stored.seq})
+	if err != nil {
+		return e, err
+	}
+	if e, err = swarm.ReadEvent(raw); err != nil {
+		return e, fmt.Errorf("%w: %w", errBody, err)
+	}
+	e.Seq = stored.seq
+	return e, nil
+}
+
 // closer makes the bodies of one place.
 type closer struct {
 	opener

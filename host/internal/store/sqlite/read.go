@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -66,6 +67,20 @@ func (r *readers) load(ctx context.Context, answered func(), key swarm.TaskKey) 
 	rows, err = tx.StmtContext(ctx, r.outboxMessages).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
 	st.outbox, err = collect(rows, err, scanEntry)
 	return st, err
+}
+
+// LoadQueue implements [swarm.TaskLog].
+func (s *Store) LoadQueue(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	kept, err := readRows(ctx, s.readers.query(s.readers.taskQueue, append(taskArgs(key), taskArgs(key)...)...), scanRow)
+	slices.SortFunc(kept, func(a, b row) int { return cmp.Compare(a.seq, b.seq) })
+	if err == nil && len(kept) == 0 {
+		err = swarm.ErrNotFound
+	}
+	if err != nil {
+		return swarm.Snapshot{}, wrapError("load task", key.Task, err)
+	}
+	snap, err := stored{task: kept[0].body, rows: kept[1:]}.decode(s.opener(key))
+	return snap, wrapError("load task", key.Task, err)
 }
 
 func scanRow(rows *sql.Rows) (r row, err error) {
@@ -183,11 +198,7 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 	q := s.readers.query(s.readers.events, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
 	kept, err := readRowsUntil(ctx, q, scanPage)
 	o := s.opener(key)
-	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
-		err = o.read(e.body, spot{inEvents, "", e.seq}, &ev)
-		ev.Seq = e.seq
-		return ev, err
-	})
+	events, err := decodeAll(kept, err, o.readEvent)
 	return events, wrapError("read events of task", key.Task, err)
 }
 

@@ -24,6 +24,7 @@ type readers struct {
 	patience time.Duration
 
 	task, rows, states, posts    *sql.Stmt
+	taskQueue                    *sql.Stmt
 	runningTasks                 *sql.Stmt
 	tasks, instances             *sql.Stmt
 	paused                       *sql.Stmt
@@ -64,8 +65,11 @@ func (r *readers) texts() map[**sql.Stmt]string {
 
 func (r *readers) ownTexts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&r.task:   "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
-		&r.rows:   "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",
+		&r.task: "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
+		&r.rows: "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",
+		// The task itself comes as the row 0, which no row is.
+		&r.taskQueue: "SELECT 0, 0, t.body" + fromTask + whereTask + " UNION ALL SELECT q.id, q.stash, q.body" + fromTask +
+			" CROSS JOIN queue q" + whereTask + " AND q.id > t.tid << 31 AND q.id < (t.tid + 1) << 31",
 		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
 		&r.posts: `SELECT row, door, key, keep FROM submissions INDEXED BY submissions_open
 			WHERE iid = ? AND task = ? AND answer = 0 ORDER BY cursor`,

@@ -49,6 +49,8 @@ func acceptDuplicate(t *testing.T, s Store) {
 	same(t, "events", mustEvents(t, s, st.key()), step.Events)
 	_, err := s.Load(t.Context(), swarm.TaskKey{InstanceKey: alice, Task: "t2"})
 	wantError(t, "Load of the task that was not made", err, swarm.ErrNotFound)
+	_, err = s.LoadQueue(t.Context(), swarm.TaskKey{InstanceKey: alice, Task: "t2"})
+	wantError(t, "LoadQueue of the task that was not made", err, swarm.ErrNotFound)
 }
 
 func acceptAnswered(t *testing.T, s Store) {

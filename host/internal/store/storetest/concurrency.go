@@ -205,9 +205,18 @@ func concurrentSnapshot(t *testing.T, s Store) {
 			running = false
 		default:
 		}
-		snap := mustLoad(t, s, swarm.TaskKey{InstanceKey: alice, Task: "t1"})
+		key := swarm.TaskKey{InstanceKey: alice, Task: "t1"}
+		snap, err := s.Load(t.Context(), key)
+		if err != nil {
+			t.Fatalf("Load(%q) = %v", key.Task, err)
+		}
 		n := snap.Task.Cursor
 		same(t, "rows", numbers(snap.Rows), []int64{n})
 		same(t, "state", snap.States["supervisor"], json.RawMessage(fmt.Sprint(n)))
+		queue, err := s.LoadQueue(t.Context(), key)
+		if err != nil {
+			t.Fatalf("LoadQueue(%q) = %v", key.Task, err)
+		}
+		same(t, "rows", numbers(queue.Rows), []int64{queue.Task.Cursor})
 	}
 }

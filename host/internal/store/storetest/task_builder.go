@@ -129,6 +129,12 @@ func mustLoad(t *testing.T, s swarm.TaskLog, key swarm.TaskKey) swarm.Snapshot {
 	if err != nil {
 		t.Fatalf("Load(%q) = %v", key.Task, err)
 	}
+	queue, err := s.LoadQueue(t.Context(), key)
+	if err != nil {
+		t.Fatalf("LoadQueue(%q) = %v", key.Task, err)
+	}
+	same(t, "task and rows alone", queue.Task, snap.Task)
+	same(t, "task and rows alone", queue.Rows, snap.Rows)
 	return snap
 }
 
