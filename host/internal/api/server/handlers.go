@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/api/listener"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/definition"
+	"skep/host/internal/diskspace"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
@@ -89,6 +90,7 @@ func (s *Server) warnings() (all []string) {
 	for _, a := range s.authorities {
 		all = append(all, a.Warnings()...)
 	}
+	all = append(all, diskWarnings(s.opt.DataDir, diskspace.Of)...)
 	if err := s.opt.Audit.LastError(); err != nil {
 		all = append(all, "the audit log cannot be written: "+err.Error())
 	}
