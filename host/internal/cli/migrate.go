@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -24,6 +25,10 @@ registered swarms, and the keys with which it signs.
 No host may run. The PLACE that is moved to must have no store. The one that is moved
 from keeps what it has, but no host opens it any more.
 
+A move that was broken off, as by a power cut, may have made the whole copy: no host opens
+the old place until the same command has completed the move. With --cancel it is given up
+instead, if the PLACE that was moved to lacks the copy, and hosts open the old place again.
+
 [store] keyring in swarm.toml has to be the key that wraps the keys of tenants: on a
 server they are never plain.`
 
@@ -32,12 +37,14 @@ const migrateExample = `  skep migrate --from .skep --to env::SKEP_DSN
 
 func (a *app) migrateCommand() *cobra.Command {
 	var from, to string
+	var cancel bool
 	cmd := &cobra.Command{
 		Use: "migrate", Short: "Move the data to PostgreSQL, or back", GroupID: groupData,
 		Long: migrateHelp, Example: migrateExample, Args: atMost(0),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the `PLACE` to move from")
 	cmd.Flags().StringVar(&to, "to", "", "the `PLACE` to move to")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "give up a move that was broken off")
 	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 		source, err := a.place("--from", from)
 		if err != nil {
@@ -51,6 +58,9 @@ func (a *app) migrateCommand() *cobra.Command {
 			return usagef("one of --from and --to is a data directory, the other a DSN").help(
 				"skep backup and skep restore copy a directory, the programs of a server its databases")
 		}
+		if cancel {
+			return a.cancelMigration(cmd.Context(), source, target)
+		}
 		tables, err := datadir.Migrate(cmd.Context(), source, target, d.Store.Keyring, a.noteTable)
 		if err != nil {
 			return a.hostInUseHint(err)
@@ -58,6 +68,22 @@ func (a *app) migrateCommand() *cobra.Command {
 		return a.printMigrated(source, target, tables)
 	})
 	return cmd
+}
+
+// cancelMigration gives up a move that was broken off.
+func (a *app) cancelMigration(ctx context.Context, from, to datadir.Place) error {
+	if err := datadir.CancelMigration(ctx, from, to); err != nil {
+		return a.hostInUseHint(err)
+	}
+	if a.json() {
+		return a.printJSON(struct {
+			From      string `json:"from"`
+			To        string `json:"to"`
+			Cancelled bool   `json:"cancelled"`
+		}{from.String(), to.String(), true})
+	}
+	a.notef("the move from %s to %s is given up; hosts open %s again", from, to, from)
+	return nil
 }
 
 // noteTable tells of a table that was copied.

@@ -57,3 +57,19 @@ func Migrate(ctx context.Context, from, to Place, key config.Secret, progress fu
 	}
 	return tables, Data{Dir: dir}.record("data.migrate", to.String(), asKeyError(err))
 }
+
+// CancelMigration gives up a migration that was broken off, if its copy is not whole: hosts open the
+// store that was to be moved again.
+func CancelMigration(ctx context.Context, from, to Place) (err error) {
+	dir := from.Dir
+	if from.DSN == "" {
+		err = sqlite.CancelCopyToServer(ctx, from.Dir, sqlite.Server{DSN: to.DSN.Reveal()})
+	} else {
+		dir = to.Dir
+		err = sqlite.CancelCopyFromServer(ctx, sqlite.Server{DSN: from.DSN.Reveal()}, to.Dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", noStore(from.String()), err)
+	}
+	return Data{Dir: dir}.record("data.migrate", "cancel "+to.String(), err)
+}

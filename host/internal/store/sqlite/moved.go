@@ -14,7 +14,7 @@ import (
 var ErrMoved = errors.New("it was moved with `skep migrate`")
 
 // ErrMoving: a move of the store was broken off, and its copy may be whole.
-var ErrMoving = errors.New("its move with `skep migrate` was broken off: run the same command again, which completes it")
+var ErrMoving = errors.New("its move with `skep migrate` was broken off: run the same command again, which completes it, or with --cancel, which gives it up")
 
 // errUncertain: it is not known whether a copy is there.
 var errUncertain = errors.New("it is not known whether the copy is there, run the same command again")

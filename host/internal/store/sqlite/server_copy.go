@@ -36,7 +36,22 @@ func CopyToServer(ctx context.Context, dir string, at Server, opts CopyOptions) 
 	return c.tables, nil
 }
 
-func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *copier) (err error) {
+func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *copier) error {
+	return withSourceDir(ctx, dir, func(path string, conn *sql.Conn) error {
+		keys, err := keyringOf(dir, kek)
+		if err != nil {
+			return err
+		}
+		return moveAway(ctx, conn, func(move int64) error {
+			c.move = move
+			return copyFile(ctx, path, at, keys, c)
+		})
+	})
+}
+
+// withSourceDir calls do with the database of a data directory that no host uses, from which nothing
+// is moved, or a move was broken off.
+func withSourceDir(ctx context.Context, dir string, do func(path string, conn *sql.Conn) error) (err error) {
 	path := filepath.Join(dir, fileName)
 	if _, err := os.Stat(path); err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
@@ -49,10 +64,6 @@ func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *cop
 	if err := checkReadable(ctx, path); err != nil {
 		return err
 	}
-	keys, err := keyringOf(dir, kek)
-	if err != nil {
-		return err
-	}
 	db, conn, err := openConn(ctx, path)
 	if err != nil {
 		return err
@@ -61,10 +72,7 @@ func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *cop
 	if err := checkMoved(ctx, conn); err != nil && !errors.Is(err, ErrMoving) {
 		return err
 	}
-	return moveAway(ctx, conn, func(move int64) error {
-		c.move = move
-		return copyFile(ctx, path, at, keys, c)
-	})
+	return do(path, conn)
 }
 
 // copyFile copies a database that no host uses.
@@ -176,6 +184,20 @@ func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *c
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	return withSourceServer(ctx, at, func(w *writer, readers *sql.DB, connector *postgres.Connector) error {
+		keys, err := keysOf(connector, kek)
+		if err != nil {
+			return err
+		}
+		return moveAway(ctx, w.conn, func(move int64) error {
+			c.move = move
+			return w.empty(ctx, readers, dir, keys, c)
+		})
+	})
+}
+
+// withSourceServer is [withSourceDir] for a server.
+func withSourceServer(ctx context.Context, at Server, do func(*writer, *sql.DB, *postgres.Connector) error) (err error) {
 	connector, err := at.connector()
 	if err != nil {
 		return err
@@ -193,14 +215,7 @@ func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *c
 	if err := checkMoved(ctx, w.conn); err != nil && !errors.Is(err, ErrMoving) {
 		return err
 	}
-	keys, err := keysOf(connector, kek)
-	if err != nil {
-		return err
-	}
-	return moveAway(ctx, w.conn, func(move int64) error {
-		c.move = move
-		return w.empty(ctx, readers, dir, keys, c)
-	})
+	return do(w, readers, connector)
 }
 
 // hasArrived reports whether a directory has what came with a move.
