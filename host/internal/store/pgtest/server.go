@@ -177,7 +177,8 @@ func (s *Server) command(script, program string) *exec.Cmd {
 		args = append([]string{"setpriv", "--reuid=" + s.user, "--regid=" + s.user, "--clear-groups"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = s.dir
+	// What a test has in its environment, secrets among it, is not for a server.
+	cmd.Dir, cmd.Env = s.dir, []string{"PATH=" + os.Getenv("PATH")}
 	return cmd
 }
 
