@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -37,9 +38,24 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	}
 	c := h.opt.Config.Cluster
 	h.member, err = cluster.Join(ctx, cluster.Options{
-		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Logger: h.log,
+		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.log,
 	})
 	return err
+}
+
+// shareConfig makes all hosts that share the server run the same configuration.
+func (h *Host) shareConfig() {
+	if h.member != nil {
+		h.member.ShareConfig(h.definitions)
+	}
+}
+
+// agree is [definition.Options.Agree].
+func (h *Host) agree() func(context.Context, map[string]string) error {
+	if h.member == nil {
+		return nil
+	}
+	return h.member.AgreeConfig
 }
 
 // shareTokens makes all hosts that share the server have the same tokens.
@@ -148,7 +164,7 @@ var errNoTasks = errors.New("the host has no part of the tasks yet")
 // ready returns why the host takes no work, or nil.
 func (h *Host) ready(ctx context.Context) error {
 	if h.member != nil && h.member.Count() == 0 {
-		return errNoTasks
+		return cmp.Or(h.member.Deviation(), errNoTasks)
 	}
 	return h.store.Ready(ctx)
 }

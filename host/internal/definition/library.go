@@ -49,6 +49,9 @@ type Options struct {
 	Network func(*egress.Options)
 	// Reread reads the configuration for [Library.Reload]; without it there is no reload.
 	Reread func() (*config.Config, error)
+	// Agree puts the parts of a file in force on all hosts that share the store, or on none; nil where
+	// no other host does.
+	Agree func(ctx context.Context, parts map[string]string) error
 	// Adopted is called after a reload has put a configuration in force.
 	Adopted func(*config.Config)
 	Logger  *slog.Logger
@@ -72,6 +75,8 @@ type Library struct {
 
 	// reloading is held from the first read of a file until it is in force.
 	reloading sync.Mutex
+	// prepared is a file that is to be in force once all hosts agree. Who has prepared it holds reloading.
+	prepared loadedFile
 
 	// change is held from the first read of the state until a change is in force. Its
 	// holder may read the state without mu.

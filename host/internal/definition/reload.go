@@ -17,6 +17,8 @@ type rereadFile struct {
 	cfg *config.Config
 	// digests are the digests of its modules, by the keys of [Loader.Load].
 	digests map[string]string
+	// parts are [plan.Parts].
+	parts   map[string]string
 	changes []plan.Change
 }
 
@@ -52,9 +54,15 @@ func (l *Library) reread() (next rereadFile, err error) {
 		}
 		next.digests[moduleKey(a.Name)] = a.SHA256
 	}
-	s := l.current()
-	next.changes = plan.Compare(s.file.Config.With(s.own.composition), next.cfg.With(shown), includes)
+	next.parts = plan.Parts(next.cfg.With(shown))
+	next.changes = plan.Compare(l.running(), next.cfg.With(shown), includes)
 	return next, nil
+}
+
+// running is the configuration in force, with the digests of its modules.
+func (l *Library) running() *config.Config {
+	s := l.current()
+	return s.file.Config.With(s.own.composition)
 }
 
 // conflict refuses a reload.
@@ -62,14 +70,42 @@ func conflict(format string, args ...any) error {
 	return &swarm.Refusal{Kind: swarm.ErrConflict, Text: fmt.Sprintf(format, args...)}
 }
 
+// loadedFile is a file whose modules are loaded.
+type loadedFile struct {
+	rereadFile
+	modules map[string]Module
+}
+
 // Reload puts the file in force as it is now, all of it or nothing. Modules are loaded
-// before anything changes, and without holding up other calls.
+// before anything changes, and without holding up other calls. Where hosts share a store, all of
+// them put their files in force, or none does.
 func (l *Library) Reload(ctx context.Context) ([]plan.Change, error) {
-	l.reloading.Lock()
+	if l.opt.Agree == nil {
+		l.reloading.Lock()
+	} else if !l.reloading.TryLock() {
+		return nil, conflict("nothing has changed: a reload is under way: reload again when it is done")
+	}
 	defer l.reloading.Unlock()
-	next, err := l.reread()
+	defer l.protectModules(nil)
+	next, err := l.load(ctx, nil)
+	if err == nil && l.opt.Agree != nil {
+		err = l.agree(ctx, next)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return next.changes, l.putInForce(ctx, next)
+}
+
+// load reads the file and loads its modules. Nothing is loaded unless check returns nil for its parts.
+func (l *Library) load(ctx context.Context, check func(parts map[string]string) error) (next loadedFile, err error) {
+	if next.rereadFile, err = l.reread(); err != nil {
+		return next, err
+	}
+	if check != nil {
+		if err := check(next.parts); err != nil {
+			return next, err
+		}
 	}
 	var fixed []string
 	for _, c := range next.changes {
@@ -78,25 +114,29 @@ func (l *Library) Reload(ctx context.Context) ([]plan.Change, error) {
 		}
 	}
 	if len(fixed) > 0 {
-		return nil, conflict("nothing has changed, because this takes a restart: %s", strings.Join(fixed, ", "))
+		return next, conflict("nothing has changed, because this takes a restart: %s", strings.Join(fixed, ", "))
 	}
 	l.protectModules(next.digests)
-	defer l.protectModules(nil)
-	modules, err := l.opt.Loader.Load(ctx, next.cfg)
+	next.modules, err = l.opt.Loader.Load(ctx, next.cfg)
 	if err == nil {
-		err = next.compareDigests(modules)
+		err = next.compareDigests(next.modules)
 	}
 	if err != nil {
-		return nil, conflict("nothing has changed: %v", err)
+		return next, conflict("nothing has changed: %v", err)
 	}
-	if err := l.adopt(ctx, next.cfg, modules); err != nil {
-		return nil, err
+	return next, nil
+}
+
+// putInForce adopts a file with all that goes by it.
+func (l *Library) putInForce(ctx context.Context, next loadedFile) error {
+	if err := l.adopt(ctx, next.cfg, next.modules); err != nil {
+		return err
 	}
 	if l.opt.Adopted != nil {
 		l.opt.Adopted(next.cfg)
 	}
 	l.log.Info("took the file over", "config", fmt.Sprintf("sha256:%s", l.Config().Digest()), "changes", len(next.changes))
-	return next.changes, nil
+	return nil
 }
 
 // compareDigests refuses modules other than those that were read first: a sweep may close
@@ -135,6 +175,15 @@ func (l *Library) adopt(ctx context.Context, cfg *config.Config, modules map[str
 func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
 	l.change.Lock()
 	defer l.change.Unlock()
+	s, err := l.nextState(ctx, cfg, modules)
+	if err == nil {
+		err = l.swapState(s)
+	}
+	return s, err
+}
+
+// nextState makes the state of a configuration that is to replace the one in force. The caller holds l.change.
+func (l *Library) nextState(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
 	s, err := l.newState(ctx, cfg, modules)
 	for tenant := range s.damaged {
 		if !l.damaged[tenant] { // what it runs on could not be narrowed
@@ -143,9 +192,6 @@ func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules 
 	}
 	if err == nil {
 		maps.Copy(s.damaged, l.damaged) // until the next start
-	}
-	if err == nil {
-		err = l.swapState(s)
 	}
 	return s, err
 }

@@ -54,7 +54,12 @@ func launchShared(t *testing.T, p *hosttest.Process, dsn, advertise, swarm strin
 	if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Launch(swarm + fmt.Sprintf(`[[auth.keys]]
+	p.Launch(sharedFile(dsn, advertise, swarm))
+}
+
+// sharedFile is the file of a host of a swarm that shares the schema at a DSN, and that the others reach at an address.
+func sharedFile(dsn, advertise, swarm string) string {
+	return swarm + fmt.Sprintf(`[[auth.keys]]
 id = "ada"
 role = "admin"
 key = %q
@@ -70,7 +75,7 @@ keyring = "file::store.key"
 advertise = "http://%s"
 beat = "250ms"
 ttl = "4s"
-`, adminKey, operatorKey, dsn, advertise))
+`, adminKey, operatorKey, dsn, advertise)
 }
 
 // slowTask asks another agent, and takes a while.

@@ -21,6 +21,15 @@
 // which a change raises in its own transaction. Each beat reads the numbers, and what has another
 // one is read again. A notice of the server makes a host read them earlier; nothing depends on it.
 //
+// # What all hosts run
+//
+// The row of inforce has the configuration that all hosts run. A reload has two phases: a host
+// proposes its file there, each host that lives prepares its own and votes, and the one that has
+// proposed puts it in force in one statement, which does nothing unless all have voted for it. Then each
+// host adopts what it has prepared. What is in force decides, whoever is killed meanwhile: a proposal
+// whose host is dead is none, and a host that does not run what is in force prepares it again, or
+// ends. A host gives no first sign of life before it runs what is in force.
+//
 // # What may have killed a host
 //
 // Each host writes which of its work computes. What a dead host computed is noted with its death,

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);` + deathTables
+) WITH (fillfactor = 50);` + deathTables + configTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
@@ -34,6 +34,8 @@ type Member struct {
 	beats, moves, work, notices session
 	// runSet is what the other hosts see of this one's work, nil for nothing.
 	runSet *SharedRunSet
+	// config is what all hosts have alike. Its own is nil for nothing.
+	config sharedConfig
 	// stale holds a value while a version is to be read.
 	stale chan struct{}
 
@@ -69,6 +71,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 		moves:   session{dsn: opts.DSN, settings: moveSettings, patience: movePatience},
 		work:    session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
 		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
+		config: sharedConfig{wake: make(chan struct{}, 1), session: session{dsn: opts.DSN, settings: moveSettings, patience: beatPatience}},
 	}
 	defer func() {
 		if err != nil {
@@ -241,7 +244,7 @@ func (m *Member) Count() int {
 
 // Close ends the sessions of a member that does not leave: it is fenced, or broken.
 func (m *Member) Close() error {
-	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close())
+	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close(), m.config.close())
 }
 
 // Hosts is how many hosts are not dead, this one included.

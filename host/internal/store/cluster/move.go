@@ -16,16 +16,7 @@ var errWork = errors.New("the work of the host's slots")
 // Move fences hosts that are silent, and takes free slots or gives some away until each
 // host has its share. Run does it after each beat.
 func (m *Member) Move(ctx context.Context, moves Moves) error {
-	for hid, seen := range m.silent() {
-		fenced, err := m.Fence(ctx, hid, seen)
-		if err != nil { // the others are fenced nevertheless, and this one with the next beat
-			m.opts.Logger.Warn("cannot fence a host that is silent", "host", hid, "err", err)
-			continue
-		}
-		if fenced {
-			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL.String())
-		}
-	}
+	m.fenceSilent(ctx)
 	if m.isRetiring() {
 		return nil
 	}
@@ -46,6 +37,20 @@ func (m *Member) Move(ctx context.Context, moves Moves) error {
 		return err
 	}
 	return m.takeUp(ctx, taken, moves)
+}
+
+// fenceSilent fences the hosts that are silent.
+func (m *Member) fenceSilent(ctx context.Context) {
+	for hid, seen := range m.silent() {
+		fenced, err := m.Fence(ctx, hid, seen)
+		if err != nil { // the others are fenced nevertheless, and this one with the next beat
+			m.opts.Logger.Warn("cannot fence a host that is silent", "host", hid, "err", err)
+			continue
+		}
+		if fenced {
+			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL.String())
+		}
+	}
 }
 
 // silent returns the hosts without a sign of life for TTL, with the number of their last one.

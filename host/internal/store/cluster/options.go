@@ -15,6 +15,8 @@ type Options struct {
 	HID int64
 	// Address is where the other hosts reach this one.
 	Address string
+	// Version is the program's.
+	Version string
 	// Beat is the time between two signs of life, TTL that without one until the others take
 	// the host's slots. Defaults 1 s and 6 s.
 	Beat, TTL time.Duration

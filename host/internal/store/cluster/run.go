@@ -21,11 +21,14 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 		others.Go(func() { m.runSet.publishAll(inner) })
 	}
 	m.awaitSuspects(inner)
+	m.awaitConfig(inner)
+	followed := make(chan error, 1)
+	go func() { followed <- m.followConfig(inner, stop) }()
 	err := m.beatAll(inner, beaten, woken)
 	stop(err)
 	close(beaten)
 	others.Wait()
-	return errors.Join(err, <-moved)
+	return errors.Join(err, <-moved, <-followed)
 }
 
 // moveAll moves slots after beats. It stops when the work of one cannot be taken up or laid down.

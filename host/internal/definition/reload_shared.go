@@ -1,0 +1,68 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"skep/host/internal/definition/plan"
+)
+
+// lockPause is how often a reload of other hosts looks whether this host's own is done.
+const lockPause = 20 * time.Millisecond
+
+// agree has all hosts put their files in force, or none.
+func (l *Library) agree(ctx context.Context, next loadedFile) error {
+	if err := l.rehearse(ctx, next); err != nil {
+		return conflict("nothing has changed: %v", err)
+	}
+	if err := l.opt.Agree(ctx, next.parts); err != nil {
+		return conflict("%v", err)
+	}
+	return nil
+}
+
+// rehearse finds what would keep a file from being adopted: the other hosts must not have adopted it then.
+func (l *Library) rehearse(ctx context.Context, next loadedFile) error {
+	l.change.Lock()
+	defer l.change.Unlock()
+	s, err := l.nextState(ctx, next.cfg, next.modules)
+	return errors.Join(err, l.tools.discard(s.servers))
+}
+
+// Running are the parts of the file in force, see [plan.Parts].
+func (l *Library) Running() map[string]string { return plan.Parts(l.running()) }
+
+// Prepare loads the file as it is now, unless check refuses its parts. Until Adopt or Drop no other file is
+// loaded.
+func (l *Library) Prepare(ctx context.Context, check func(parts map[string]string) error) error {
+	for !l.reloading.TryLock() {
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	next, err := l.load(ctx, check)
+	if err == nil {
+		err = l.rehearse(ctx, next)
+	}
+	l.prepared = next
+	if err != nil {
+		l.Drop()
+	}
+	return err
+}
+
+// Adopt puts in force what was prepared.
+func (l *Library) Adopt(ctx context.Context) error {
+	defer l.Drop()
+	return l.putInForce(ctx, l.prepared)
+}
+
+// Drop forgets what was prepared.
+func (l *Library) Drop() {
+	l.prepared = loadedFile{}
+	l.protectModules(nil)
+	l.reloading.Unlock()
+}
