@@ -19,6 +19,7 @@ func TestAdmin(t *testing.T) {
 	h := newTestHost(t)
 	h.postAndWait(obj{"body": "b"})
 	h.do(request{path: "/whoami", token: "nobody"})
+	h.do(request{path: "/nowhere"})
 	var notReady error
 	registry := prometheus.NewRegistry()
 	if err := h.handler.RegisterMetrics(registry); err != nil {
@@ -38,6 +39,7 @@ func TestAdmin(t *testing.T) {
 		`skep_http_requests_total{code="200",method="POST",route="/message"} 1`,
 		`skep_http_requests_total{code="401",method="GET",route="/whoami"} 1`,
 		`skep_http_request_duration_seconds_count{method="POST",route="/message"} 1`,
+		`skep_http_requests_total{code="404",method="none",route="none"} 1`,
 		"skep_auth_failures_total 1", "skep_http_streams 0", `skep_build_info{go="go`,
 		"# TYPE skep_http_requests_total counter", "# TYPE skep_http_request_duration_seconds histogram",
 	} {

@@ -41,7 +41,10 @@ func (h *Handler) countRequest(w *recorder, r *http.Request) {
 		status = http.StatusOK
 	}
 	took := time.Since(w.start)
-	method, path, _ := strings.Cut(w.route, " ")
+	method, path, ok := strings.Cut(w.route, " ")
+	if !ok { // refused before a route was found
+		method, path = "none", "none"
+	}
 	h.counters.requests.WithLabelValues(method, path, strconv.Itoa(status)).Inc()
 	h.counters.durations.WithLabelValues(method, path).Observe(took.Seconds())
 	h.opt.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request",

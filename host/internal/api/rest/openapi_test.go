@@ -43,7 +43,7 @@ func undocumented() (faults []string) {
 			known = op.Statuses()
 		}
 		for status := range answered {
-			if route != "" && !slices.Contains(known, fmt.Sprint(status)) && status != http.StatusInternalServerError && status != 499 {
+			if route != "none none" && !slices.Contains(known, fmt.Sprint(status)) && status != http.StatusInternalServerError && status != 499 {
 				faults = append(faults, fmt.Sprintf("%s was answered with %d, which spec/openapi.yaml does not have", route, status))
 			}
 		}

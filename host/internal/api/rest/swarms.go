@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -121,7 +122,7 @@ func (c *call) registerSwarm() error {
 	}
 	q.Operator = c.w.who.Role == auth.Operator
 	e, err := c.h.opt.Registry.Register(c.ctx(), q)
-	if err := c.auditAct("swarm.register", q.Name+" "+q.BaseURL, err); err != nil {
+	if err := c.auditAct("swarm.register", q.Name+" "+withoutUserinfo(q.BaseURL), err); err != nil {
 		return err
 	}
 	c.h.opt.Logger.Info("swarm registered", "swarm", e.Name, "base_url", e.BaseURL, "active", e.Active, "by", c.w.who.String())
@@ -130,6 +131,20 @@ func (c *call) registerSwarm() error {
 		Name   string `json:"swarm_name"`
 		Token  string `json:"auth_token_ref,omitempty"`
 	}{"registered", e.Name, e.TokenRef})
+}
+
+// withoutUserinfo takes off what may be a name and a password: the registry refuses a URL with
+// them, and what is refused is in the audit log and the feed.
+func withoutUserinfo(url string) string {
+	at := strings.LastIndex(url, "@")
+	if at < 0 {
+		return url
+	}
+	scheme, _, ok := strings.Cut(url[:at], "://")
+	if !ok {
+		return url[at+1:]
+	}
+	return scheme + "://" + url[at+1:]
 }
 
 // readRegistration reads the body of POST /swarms (X-06, X-08).

@@ -260,9 +260,16 @@ func TestRegisterSwarmIsAudited(t *testing.T) {
 		q.body = text(obj{"name": name, "base_url": "https://x.example", "auth_token": "hidden"})
 		serve(t, h, q)
 	}
+	for _, url := range []string{"https://joe:planted@x.example/a", "planted:planted@x.example", "https://joe:planted@x example"} {
+		q.body = text(obj{"name": "depot", "base_url": url})
+		serve(t, h, q)
+	}
 	want := []string{
 		"done|swarm.register|depot https://x.example|default|admin:ada|",
 		"refused|swarm.register|fixed https://x.example|default|admin:ada|swarm 'fixed' stands in swarm.toml",
+		"done|swarm.register|depot https://x.example/a|default|admin:ada|",
+		"refused|swarm.register|depot x.example|default|admin:ada|base_url must be as in https://depot.example",
+		"done|swarm.register|depot https://x example|default|admin:ada|",
 	}
 	if diff := cmp.Diff(want, ears.recorded()); diff != "" {
 		t.Error(diff)
