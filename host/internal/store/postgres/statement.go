@@ -35,7 +35,7 @@ var (
 )
 
 // prepare prepares the statement in the session.
-func (s *stmt) prepare(ctx context.Context) (err error) {
+func (s *stmt) prepare(ctx context.Context) error {
 	if s.sd != nil && s.session == s.c.session {
 		return nil
 	}
@@ -43,9 +43,12 @@ func (s *stmt) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	s.c.names++
-	s.session = s.c.session
-	s.sd, err = s.c.pg.Prepare(ctx, "s"+strconv.Itoa(s.c.names), s.text, nil)
-	return err
+	sd, err := s.c.pg.Prepare(ctx, "s"+strconv.Itoa(s.c.names), s.text, nil)
+	if err != nil {
+		return err // the next call prepares it
+	}
+	s.session, s.sd = s.c.session, sd
+	return nil
 }
 
 // Close implements [driver.Stmt].
