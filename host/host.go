@@ -12,9 +12,11 @@ import (
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
+	"skep/host/internal/api/rest"
 	"skep/host/internal/api/server"
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/messagelog"
@@ -201,13 +203,30 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	looks, err := h.looks(ctx)
+	if err != nil {
+		return err
+	}
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
-		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
+		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit, Work: h.work, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
+}
+
+// looks are how operators see what is said in tasks of others, nil for never.
+func (h *Host) looks(ctx context.Context) (*rest.Looks, error) {
+	mode := h.opt.Config.Console.Look
+	if mode == config.LookNever {
+		return nil, nil
+	}
+	secret, err := h.store.Secret(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the store's secret: %w", err)
+	}
+	return rest.NewLooks(secret, mode == config.LookFree), nil
 }
 
 // Addr returns the address of the public listener.

@@ -111,6 +111,7 @@ func (c *Client) request(ctx context.Context, k call) (*http.Response, error) {
 	if c.opt.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.opt.Token)
 	}
+	c.addLook(req, k)
 	rsp, err := c.http.Do(req)
 	if err != nil {
 		return nil, &lost{err}

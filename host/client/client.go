@@ -53,6 +53,9 @@ type Client struct {
 	// reached is set by the first answer. Before it, a refused connection
 	// means that there is no host, afterwards that it restarts.
 	reached atomic.Bool
+	// of is the task that is looked at with the token look; see [Client.Looking].
+	of   TaskOf
+	look string
 }
 
 // New returns a client of the host at o.URL. It does not connect.

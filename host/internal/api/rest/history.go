@@ -33,7 +33,11 @@ func (c *call) history() error {
 	if agent == "" {
 		return badRequest("agent is required")
 	}
-	snap, err := c.readSnapshot(c.r.PathValue("task_id"))
+	key, _, err := c.contentKey()
+	if err != nil {
+		return err
+	}
+	snap, err := c.readTask(key)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	ConfigFile ConfigFile
 	// OtherHosts are the hosts that share the store; nil means none.
 	OtherHosts *OtherHosts
+	// Looks are how operators see what is said in tasks of others; nil means never.
+	Looks *Looks
 	// Pulse has what happens on the host; nil means nothing.
 	Pulse *pulse.Ring
 	// Draining reports whether mounts take no requests because the host stops; nil means

@@ -30,6 +30,12 @@ const relayPause = 100 * time.Millisecond
 // errOwnerChanged ends a request to a host that does not work on the task any more.
 var errOwnerChanged = errors.New("the task has another host")
 
+// isElsewhere reports whether another host answers the request.
+func isElsewhere(err error) bool {
+	_, ok := errors.AsType[*swarm.Elsewhere](err)
+	return ok
+}
+
 // hopKey returns the key of a post without one: with it the post may be sent again to another
 // host. A caller cannot send it.
 func (c *call) hopKey() string {

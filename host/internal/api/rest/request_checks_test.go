@@ -403,6 +403,9 @@ func (b failingRuntime) Submit(context.Context, swarm.Post) (*swarm.Receipt, err
 	return nil, b.fail()
 }
 
+func (b failingRuntime) RecordLook(context.Context, swarm.TaskKey, string, string, time.Time) (time.Time, error) {
+	return time.Time{}, b.fail()
+}
 func (b failingRuntime) CancelTask(context.Context, swarm.TaskKey, string) error { return b.fail() }
 
 func (b failingRuntime) Follow(context.Context, swarm.TaskKey, int64) (*swarm.Feed, error) {

@@ -55,6 +55,7 @@ func skepRoutes() []route {
 		{http.MethodGet, skepPrefix + "tasks/{task_id}/history", auth.User, (*call).history},
 		{http.MethodGet, skepPrefix + "tasks/{task_id}/turns", auth.User, (*call).turns},
 		{http.MethodGet, skepPrefix + "tasks/{task_id}/mail", auth.User, (*call).taskMail},
+		{http.MethodPost, lookPath, auth.Admin, (*call).lookAtTask},
 		{http.MethodPost, skepPrefix + "tasks/{task_id}/cancel", auth.User, (*call).cancelTask},
 		{http.MethodPost, skepPrefix + "agents/{agent}/release", auth.Operator, (*call).releaseAgent},
 		{http.MethodPost, skepPrefix + "tenants/{tenant}/erase", auth.Operator, (*call).eraseTenant},

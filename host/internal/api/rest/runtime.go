@@ -49,6 +49,8 @@ type Tasks interface {
 	History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
 	Turns(ctx context.Context, key swarm.TaskKey, after int64, limit int) (page []swarm.TurnSummary, more bool, err error)
 	CancelTask(ctx context.Context, key swarm.TaskKey, by string) error
+	// RecordLook logs in a task that somebody else reads it; it is durable on return.
+	RecordLook(ctx context.Context, key swarm.TaskKey, by, reason string, until time.Time) (created time.Time, err error)
 }
 
 // Streams serves the routes that show a task's log of events.

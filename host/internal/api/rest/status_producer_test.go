@@ -37,7 +37,7 @@ func newStatusProducer(t *testing.T) *statusProducer {
 		h.limits.Quarantine = quarantineStub{"math"}
 		h.opt.Debug, h.opt.Registry, h.opt.Definitions = true, newFakeRegistry(), fakeDefinitions{}
 		h.opt.Tenants, h.opt.ConfigFile, h.opt.Gateways = broom{}, fakeConfigFile{}, twoTenants{}
-		h.opt.Tokens = presetTokens{openTokens(t)}
+		h.opt.Tokens, h.opt.Looks = presetTokens{openTokens(t)}, rest.NewLooks([]byte("a secret"), false)
 	})
 	l.slow = newTestHost(t, func(h *testHost) { h.opt.Stall, h.opt.Debug = 50*time.Millisecond, true })
 	l.well.postAndWait(obj{"task_id": "done", "body": "b"})
@@ -113,6 +113,7 @@ var good = map[string]request{
 	"GET /skep/v1/tasks/{task_id}/history":   {path: "/skep/v1/tasks/done/history?agent=boss"},
 	"GET /skep/v1/tasks/{task_id}/turns":     {path: "/skep/v1/tasks/done/turns"},
 	"GET /skep/v1/tasks/{task_id}/mail":      {path: "/skep/v1/tasks/done/mail"},
+	"POST /skep/v1/tasks/{task_id}/look":     {path: "/skep/v1/tasks/done/look?instance=user:alice", token: adminToken, body: `{"reason":"a test"}`},
 	"POST /skep/v1/tasks/{task_id}/cancel":   {path: "/skep/v1/tasks/busy/cancel"},
 	"POST /skep/v1/tenants/{tenant}/erase":   {path: "/skep/v1/tenants/acme/erase", token: operatorToken},
 	"POST /skep/v1/agents/{agent}/release":   {path: "/skep/v1/agents/math/release?tenant=default", token: operatorToken},
@@ -175,6 +176,8 @@ var bad = map[string]request{
 	"GET /skep/v1/tasks 400":                     {path: "/skep/v1/tasks?limit=x"},
 	"GET /skep/v1/tasks/{task_id} 400":           {path: "/skep/v1/tasks/done?instance=a&instance=b"},
 	"POST /skep/v1/tasks/{task_id}/cancel 400":   {path: "/skep/v1/tasks/done/cancel?instance=a&instance=b"},
+	"POST /skep/v1/tasks/{task_id}/look 400":     {path: "/skep/v1/tasks/done/look?instance=user:alice", token: adminToken, body: `{}`},
+	"POST /skep/v1/tasks/{task_id}/look 404":     {path: "/skep/v1/tasks/x/look?instance=user:alice", token: adminToken, body: `{"reason":"a test"}`},
 	"GET /skep/v1/tasks/{task_id} 404":           {path: "/skep/v1/tasks/x"},
 	"GET /skep/v1/tasks/{task_id}/events 400":    {path: "/skep/v1/tasks/done/events?after=x"},
 	"GET /skep/v1/tasks/{task_id}/events 404":    {path: "/skep/v1/tasks/x/events"},

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -102,8 +103,13 @@ func (c *call) followTask() error {
 		return err
 	}
 	defer leave()
-	id := c.r.PathValue("task_id")
-	feed, err := c.h.streams.Follow(c.ctx(), c.taskKey(id), after)
+	key, until, err := c.contentKey()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.contextUntil(until)
+	defer cancel()
+	feed, err := c.h.streams.Follow(ctx, key, after)
 	if err != nil {
 		return err
 	}
@@ -114,22 +120,33 @@ func (c *call) followTask() error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	s, err := c.openStream(id)
+	s, err := c.openStream(key.Task)
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
 	s.setRetry(reconnectAfter)
-	for err == nil {
-		var events []swarm.Event
-		if events, err = s.next(c.ctx(), feed); err == nil {
-			err = s.send(events)
-		}
+	if err == nil {
+		err = s.copyFeed(ctx, feed)
 	}
 	if errors.Is(err, swarm.ErrElsewhere) || c.isHop && errors.Is(err, swarm.ErrDraining) {
-		return &swarm.Elsewhere{Task: c.taskKey(id)} // the stream goes on there
+		return &swarm.Elsewhere{Task: key} // the stream goes on there
 	}
 	c.closeFollow(err)
 	return nil
+}
+
+// copyFeed sends events until the feed ends or ctx does.
+func (s *eventStream) copyFeed(ctx context.Context, feed *swarm.Feed) error {
+	for ctx.Err() == nil {
+		events, err := s.next(ctx, feed)
+		if err == nil {
+			err = s.send(events)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // closeFollow ends a stream of a log. No event marks a host that stops or fails:
@@ -137,7 +154,7 @@ func (c *call) followTask() error {
 func (c *call) closeFollow(err error) {
 	var gone *writeError
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, swarm.ErrDraining):
+	case errors.Is(err, io.EOF), errors.Is(err, swarm.ErrDraining), errors.Is(err, errLookOver):
 	case errors.Is(err, errRevoked):
 		c.auditCutOff()
 	case errors.As(err, &gone), c.ctx().Err() != nil:

@@ -97,7 +97,7 @@ func (c *call) listTasks() error {
 
 // showTask is GET /skep/v1/tasks/{id}.
 func (c *call) showTask() error {
-	snap, own, err := c.readVisible()
+	snap, shown, err := c.readVisible()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *call) showTask() error {
 		return err
 	}
 	summary := newTaskSummary(snap.Task)
-	if !own {
+	if !shown {
 		summary, answer = newTaskShape(snap.Task), nil
 	}
 	stash := 0
@@ -154,8 +154,8 @@ func (c *call) cancelTask() error {
 	if err == nil {
 		err = c.h.tasks.CancelTask(c.ctx(), key, c.canceller(own))
 	}
-	if _, elsewhere := errors.AsType[*swarm.Elsewhere](err); !own && !elsewhere {
-		err = c.auditAct("task.cancel", key.Tenant+"/"+truncate(key.Instance)+"/"+truncate(key.Task), err)
+	if !own && !isElsewhere(err) {
+		err = c.auditAct("task.cancel", targetOf(key), err)
 	}
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (c *call) turns() error {
 	if err != nil {
 		return err
 	}
-	snap, own, err := c.readVisible()
+	snap, shown, err := c.readVisible()
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *call) turns() error {
 	turns, next := []turnSummary{}, (*int64)(nil)
 	for _, t := range page {
 		s := newTurnSummary(t)
-		if !own {
+		if !shown {
 			s.Spans = nil // their names and attributes are the agent's words
 		}
 		turns = append(turns, s)

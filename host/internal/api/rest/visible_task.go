@@ -31,13 +31,16 @@ func (c *call) visibleTask() (key swarm.TaskKey, own bool, err error) {
 	return key, false, nil
 }
 
-// readVisible reads the task in the path.
-func (c *call) readVisible() (snap swarm.Snapshot, own bool, err error) {
-	key, own, err := c.visibleTask()
+// readVisible reads the task in the path. shown is set if the caller sees what is said there.
+func (c *call) readVisible() (snap swarm.Snapshot, shown bool, err error) {
+	key, shown, err := c.visibleTask()
 	if err == nil {
 		snap, err = c.readTask(key)
 	}
-	return snap, own, err
+	if err == nil && !shown {
+		shown, err = c.checkContent(snap.Task)
+	}
+	return snap, shown, err
 }
 
 // taskStates are the states that a list may be of.

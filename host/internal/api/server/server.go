@@ -43,9 +43,11 @@ type Options struct {
 	StoreReady func(context.Context) error
 	// OtherHosts are the hosts that share the store; nil means none.
 	OtherHosts *rest.OtherHosts
-	Library    *definition.Library
-	Retention  *definition.Retention
-	Router     *router.Router
+	// Looks are how operators see what is said in tasks of others; nil means never.
+	Looks     *rest.Looks
+	Library   *definition.Library
+	Retention *definition.Retention
+	Router    *router.Router
 	// Peers gets its registry from Open, which depends on the public address.
 	Peers  *directory.Directory
 	Tokens *auth.Tokens

@@ -30,6 +30,7 @@ type Config struct {
 	Store     Store
 	Cluster   Cluster
 	Telemetry Telemetry
+	Console   Console
 	Gateways  []Gateway
 
 	// Warnings are what is probably not meant but works.
@@ -167,6 +168,7 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Peers = d.peers(t, c.Swarm.Name, c.Server)
 	c.Store = d.store(t.table("store"))
 	t.section("telemetry", c.Telemetry.Settings())
+	c.Console = d.console(t, c.Server)
 	c.Gateways = d.gateways(t, c, tenants)
 	c.Cluster = d.cluster(t, c)
 	t.refuseUnknown()

@@ -84,9 +84,29 @@ func TestDefaults(t *testing.T) {
 		Tenants:   []Tenant{{Name: "default", Weight: 1, Definitions: 64, Pos: Pos{1, 1}}},
 		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour, MessageLog: GiB},
 		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto"},
+		Console:   Console{Look: LookFree},
 	}
 	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
 		t.Errorf("mismatch (-want +got):\n%s", diff)
+	}
+}
+
+// Content is free where only this machine calls and no tenant is configured, and elsewhere nobody's.
+func TestLookDefault(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		"":                    LookFree,
+		"[tenants.acme]\n":    LookNever,
+		"[tenants.default]\n": LookNever,
+		"[server]\npublic_url = \"https://hive.example\"\n": LookNever,
+		"[server]\ntrusted_proxies = [\"10.0.0.0/8\"]\n":    LookNever,
+		"[tenants.acme]\n[console]\nlook = \"reason\"\n":    LookReason,
+		"[console]\nlook = \"never\"\n":                     LookNever,
+		"[tenants.acme]\n[console]\nlook = \"free\"\n":      LookFree,
+	} {
+		if c := mustParse(t, readValid(t, "minimal.toml")+"\n"+more); c.Console.Look != want {
+			t.Errorf("%s: look is %q, want %q", more, c.Console.Look, want)
+		}
 	}
 }
 
@@ -201,6 +221,7 @@ func TestWholeGrammar(t *testing.T) {
 		"crowd": {[]int{c.Server.MaxConnections, c.Server.MaxConnectionsPerAddress, c.Server.MaxStreams, c.Server.MaxStreamsPerPrincipal},
 			[]int{5000, 20, 0, 7}},
 		"telemetry": {c.Telemetry, Telemetry{"debug", "json"}},
+		"console":   {c.Console, Console{LookReason}},
 		"gateway": {withoutPartners(gatewayOf(c, "a2a")), Gateway{
 			Name: "a2a", Profile: ProfileStrict, Admit: []string{"did:web:*.example.org"}, StrangerTenant: "acme", Hold: 20 * time.Second, Keep: 48 * time.Hour,
 			MaxBody: 16 * MiB, MaxDepth: 32, RateLimit: RealmRate{60, 10 * time.Second}, Asks: 17, Sessions: 9, KeepRaw: true, BehindProxy: true,

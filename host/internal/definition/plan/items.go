@@ -118,6 +118,9 @@ func server(c *config.Config) []item {
 	for _, s := range c.Telemetry.Settings() {
 		out = append(out, of("server", "telemetry."+s.Key, s))
 	}
+	for _, s := range c.Console.Settings() {
+		out = append(out, of("server", "console."+s.Key, s))
+	}
 	return out
 }
 

@@ -14,7 +14,7 @@ import (
 func TestOperatePage(t *testing.T) {
 	t.Parallel()
 	page, p := hosttest.ReadText(t, "../../../docs/operate.md"), install(t)
-	h, _ := hosttest.StartText(t, strings.ReplaceAll(hosttest.ScriptSwarm, `"crash"`, `"alice"`)+hosttest.CallerTables, nil)
+	h, _ := hosttest.StartText(t, strings.ReplaceAll(hosttest.ScriptSwarm, `"crash"`, `"alice"`)+hosttest.CallerTables+"[console]\nlook = \"reason\"\n", nil)
 	h.Key = hosttest.ScriptKey
 	alice := h.Client(t)
 	_, err := alice.PostAsync(t.Context(), client.Post{Task: "lamp", Subject: "a planted subject", Body: `[["sleep",{"ms":600000}]]`})
@@ -26,15 +26,33 @@ func TestOperatePage(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "PATH="+filepath.Dir(p.path)+":$PATH; "+s.command)
 		cmd.Env = append(p.env[:len(p.env):len(p.env)], "SKEP_URL="+h.URL(), "SKEP_TOKEN="+hosttest.OperatorKey)
 		out, err := cmd.CombinedOutput()
-		if err != nil || s.output != "" && !s.matches(string(out)) || strings.Contains(string(out), "planted") {
+		if err != nil || s.output != "" && !s.matches(string(out)) || strings.Contains(string(out), "planted") != strings.Contains(s.command, "skep look") {
 			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
 		}
 		tried++
 	}
-	if tried != 6 {
+	if tried != 7 {
 		t.Errorf("%d commands", tried)
+	}
+	told := false
+	for e, err := range alice.Log(t.Context(), "lamp", 0, lastEvent(t, alice, "lamp")) {
+		told = told || e.Name == "task_look" && strings.Contains(e.Description, "operator op reads this task") && strings.Contains(e.Description, "the lamp stays dark")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !told {
+		t.Error("the owner does not read of the look")
 	}
 	if got, err := alice.Task(t.Context(), "lamp"); err != nil || got.State != "cancelled" || !strings.Contains(got.Answer, "operator op") {
 		t.Errorf("the task is %s, %q, %v", got.State, got.Answer, err)
 	}
+}
+
+func lastEvent(t *testing.T, c *client.Client, task string) int64 {
+	got, err := c.Task(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Cursor
 }
