@@ -252,9 +252,10 @@ soak-cluster: guests
 soak-cluster-control:
 	$(GO) test -count=1 -run '^TestControl$$' -v ./host/internal/store/cluster
 
-# 100,000 tasks from a data directory to a PostgreSQL server and back.
-migrate-large:
-	SKEP_MIGRATE_TASKS=100000 $(GO) test -count=1 -timeout 2h -run '^TestServerCopy$$/^sealed$$' ./host/internal/store/sqlite
+# 100,000 tasks of a host from a data directory to a PostgreSQL server and back: exports and
+# replays are the same, and turns that wait go on.
+migrate-large: guests
+	SKEP_MIGRATE_TASKS=100000 $(GO) test -count=1 -timeout 2h -run '^TestMigrateManyTasks$$' -v ./host/internal/hosttest/pages
 
 # The long forms of the crash test, of questions over IaCP, of a million turns in the sandbox and of what
 # metering changes; the short ones are part of `make test`.

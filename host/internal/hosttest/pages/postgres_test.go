@@ -73,14 +73,40 @@ func (m *movedStore) stop(h *hosttest.Host) {
 	}
 }
 
-// run types a command of an operator, and returns all that it prints.
-func (m *movedStore) run(command string) string {
-	m.t.Helper()
+// command is a command of an operator.
+func (m *movedStore) command(command string) *exec.Cmd {
 	cmd := exec.CommandContext(m.t.Context(), "sh", "-c", command)
 	cmd.Dir, cmd.Env = m.dir, append(m.p.env[:len(m.p.env):len(m.p.env)], "PATH="+filepath.Dir(m.p.path)+":"+os.Getenv("PATH"))
 	for name, value := range m.vars {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+	return cmd
+}
+
+// kill kills a command once it has printed something to standard error.
+func (m *movedStore) kill(command string) {
+	m.t.Helper()
+	cmd := m.command("exec " + command)
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = said.Read(make([]byte, 1))
+	}
+	if err == nil {
+		err = cmd.Process.Kill()
+	}
+	if err != nil {
+		m.t.Fatalf("$ %s\n%v", command, err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+// run types a command of an operator, and returns all that it prints.
+func (m *movedStore) run(command string) string {
+	m.t.Helper()
+	cmd := m.command(command)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		m.t.Fatalf("$ %s\n%s%v", command, out, err)

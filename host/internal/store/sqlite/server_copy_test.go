@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -47,18 +45,8 @@ func copiedSteps(t *testing.T, s *Store, first, tasks int) {
 	}
 }
 
-// copiedTasks is how many tasks a test moves: make migrate-large moves 100,000.
-func copiedTasks(t *testing.T) int {
-	t.Helper()
-	n := 100
-	if text := os.Getenv("SKEP_MIGRATE_TASKS"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
-}
+// copiedTasks is how many tasks a test moves.
+const copiedTasks = 100
 
 // TestServerCopy: a store is the same on a server, goes on there, and is the same in a
 // directory again. No host opens what was moved away.
@@ -75,7 +63,7 @@ func TestServerCopy(t *testing.T) {
 }
 
 func testServerCopy(t *testing.T, before, after *keyring.Options) {
-	dir, server, tasks := t.TempDir(), Server{DSN: pgtest.Schema(t)}, copiedTasks(t)
+	dir, server, tasks := t.TempDir(), Server{DSN: pgtest.Schema(t)}, copiedTasks
 	var how CopyOptions
 	if after != nil {
 		how.KEK = after.KEK
