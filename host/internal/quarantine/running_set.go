@@ -24,7 +24,9 @@ type RunningSet struct {
 	// life is this one's, prior the one whose suspects were found.
 	life, prior Life
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// begun: a turn has begun, and the file is of this life.
+	begun    bool
 	suspects map[ID]suspectSlot
 	unused   []int // numbers of free slots
 	slots    int
@@ -59,7 +61,8 @@ func OpenRunningSet(path string, log *slog.Logger) (*RunningSet, error) {
 			kept = append(kept, l)
 		}
 	}
-	if s.f, err = replaceFile(path, s.life, kept); err != nil {
+	// A start that fails runs nothing: the next one finds the same death, of the same life.
+	if s.f, err = replaceFile(path, s.prior, kept); err != nil {
 		return nil, fmt.Errorf("running set %s: %w", path, err)
 	}
 	s.slots = len(kept)
@@ -144,6 +147,10 @@ func (s *RunningSet) Suspects() map[ID]int {
 func (s *RunningSet) Begin(id ID) (number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.begun {
+		s.begun = true
+		s.writeSlot(-1, header(s.life))
+	}
 	if p, ok := s.suspects[id]; ok {
 		s.writeSlot(p.slot, slot{waiting, p.crashes, true, id}.encode())
 		return p.slot

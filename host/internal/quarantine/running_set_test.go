@@ -250,3 +250,28 @@ func FuzzRead(f *testing.F) {
 		wantSuspects(t, open(t, path), want)
 	})
 }
+
+// TestPriorLife: what computed at a death is of the life that ended with it, also at the start after one that
+// failed before it ran anything.
+func TestPriorLife(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "running")
+	first := open(t, path)
+	first.Computing(first.Begin(id(1)))
+	die(t, first)
+	failed := open(t, path)
+	die(t, failed)
+	second := open(t, path)
+	if second.PriorLife() != first.Life() {
+		t.Errorf("prior life %x, want %x of the one that died", second.PriorLife(), first.Life())
+	}
+	wantSuspects(t, second, map[ID]int{id(1): 0})
+	second.End(id(1), second.Begin(id(1)))
+	second.Computing(second.Begin(id(2)))
+	die(t, second)
+	third := open(t, path)
+	if third.PriorLife() != second.Life() {
+		t.Errorf("prior life %x, want %x of the one that died", third.PriorLife(), second.Life())
+	}
+	wantSuspects(t, third, map[ID]int{id(2): 0})
+}
