@@ -17,7 +17,8 @@ type Deaths struct {
 
 // deathTables: computing is what each host does now, which its own death leaves there. A server
 // that was killed forgets it. Several hosts may note one death, which
-// counts once.
+// counts once. The deaths of work that has ended stay there as ended for a while: a host that
+// comes back late notes its own again.
 const deathTables = `
 CREATE UNLOGGED TABLE IF NOT EXISTS computing (
 	hid     BIGINT PRIMARY KEY,
@@ -31,13 +32,17 @@ CREATE TABLE IF NOT EXISTS deaths (
 	address TEXT NOT NULL,
 	at      TIMESTAMPTZ NOT NULL DEFAULT now(),
 	PRIMARY KEY (work, life)
-);`
+);
+ALTER TABLE deaths ADD COLUMN IF NOT EXISTS ended BOOLEAN NOT NULL DEFAULT false;`
 
 // noteDeaths notes what hosts did that are dead by now.
 const noteDeaths = `WITH gone AS (DELETE FROM computing c USING hosts h WHERE h.hid = c.hid AND h.dead RETURNING c.life, c.address, c.work)
-	INSERT INTO deaths SELECT w, life, address FROM gone, unnest(work) w ON CONFLICT DO NOTHING`
+	INSERT INTO deaths (work, life, address, ended) SELECT w, life, address, ` + hasEnded + ` FROM gone, unnest(work) w ON CONFLICT DO NOTHING`
 
-// dropOldDeaths drops those of work that has ended without that having been noted.
+// hasEnded reports whether work w is known to have ended.
+const hasEnded = "EXISTS (SELECT FROM deaths e WHERE e.work = w AND e.ended)"
+
+// dropOldDeaths drops the deaths that no host notes again.
 const dropOldDeaths = "DELETE FROM deaths WHERE at < now() - interval '30 days'"
 
 // readDeaths reads the deaths for which work may be to blame. The work of slots that this host has
@@ -49,7 +54,7 @@ func (m *Member) readDeaths(ctx context.Context) error {
 		}
 	}
 	found := map[ID]Deaths{}
-	const text = "SELECT work, address FROM deaths"
+	const text = "SELECT work, address FROM deaths WHERE NOT ended"
 	err := m.moves.query(ctx, text, nil, func(r pgx.Rows) error {
 		var work []byte
 		var address string
@@ -87,7 +92,7 @@ func (m *Member) NoteDeath(ctx context.Context, life []byte, work []ID) error {
 	if len(work) == 0 {
 		return nil
 	}
-	const text = "INSERT INTO deaths SELECT w, $2, $3 FROM unnest($1::bytea[]) w ON CONFLICT DO NOTHING"
+	const text = "INSERT INTO deaths (work, life, address, ended) SELECT w, $2, $3, " + hasEnded + " FROM unnest($1::bytea[]) w ON CONFLICT DO NOTHING"
 	return m.moves.exec(ctx, text, toBytes(work), life, m.opts.Address)
 }
 

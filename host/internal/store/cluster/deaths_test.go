@@ -116,6 +116,18 @@ func TestDeaths(t *testing.T) {
 	set.End(poison, numbers[0])
 	a.publish(t, set)
 	wantDeaths(t, a, poison, Deaths{})
+	// Its first host is back late, and knows of the death alone, as one does that has not seen its end.
+	late := joinHost(t, dsn)
+	late.opts.Address = "http://late"
+	for _, life := range []byte{'c', 'd'} {
+		if err := late.NoteDeath(t.Context(), []byte{life}, []ID{poison}); err != nil {
+			t.Fatal(err)
+		}
+		wantDeaths(t, a, poison, Deaths{})
+		if untried, _, err := late.readOpenSuspects(t.Context()); err != nil || untried {
+			t.Errorf("%v, %v: the poison has ended", untried, err)
+		}
+	}
 }
 
 // TestLeft: a host that stops in order has killed itself by nothing.

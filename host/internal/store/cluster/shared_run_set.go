@@ -31,7 +31,7 @@ type SharedRunSet struct {
 	// ids are all work under way by number, bursts how long it has computed that does.
 	ids    map[int]ID
 	bursts map[int]burst
-	// ended had deaths that are to be dropped.
+	// ended had deaths that it is not to blame for.
 	ended []ID
 }
 
@@ -204,7 +204,7 @@ func (s *SharedRunSet) publishAll(ctx context.Context) {
 const publishWork = `INSERT INTO computing SELECT $1::bigint, $2::bytea, $3::text, $4::bytea[] WHERE EXISTS (SELECT 1 FROM hosts WHERE hid = $1 AND NOT dead)
 	ON CONFLICT (hid) DO UPDATE SET work = excluded.work`
 
-// publish writes what computes, if that has changed, and drops the deaths of work that has ended.
+// publish writes what computes, if that has changed, and that work is not to blame for deaths, as it has ended.
 func (s *SharedRunSet) publish(ctx context.Context, changed bool, list []ID) error {
 	m := s.member
 	if changed {
@@ -218,7 +218,7 @@ func (s *SharedRunSet) publish(ctx context.Context, changed bool, list []ID) err
 	if len(ended) == 0 {
 		return nil
 	}
-	if err := m.work.exec(ctx, "DELETE FROM deaths WHERE work = ANY($1)", toBytes(ended)); err != nil {
+	if err := m.work.exec(ctx, "UPDATE deaths SET ended = true WHERE work = ANY($1) AND NOT ended", toBytes(ended)); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func (m *Member) awaitSuspects(ctx context.Context) {
 // the death of another one, and counts the signs of life of the others.
 func (m *Member) readOpenSuspects(ctx context.Context) (untried bool, signs int64, err error) {
 	const text = `SELECT EXISTS (SELECT FROM computing WHERE address = $2 AND hid <> $1 AND cardinality(work) > 0)
-		OR EXISTS (SELECT FROM deaths d WHERE d.address = $2 AND d.at > now() - make_interval(secs => $3)
+		OR EXISTS (SELECT FROM deaths d WHERE d.address = $2 AND NOT d.ended AND d.at > now() - make_interval(secs => $3)
 			AND NOT EXISTS (SELECT FROM deaths e WHERE e.work = d.work AND e.address <> d.address)),
 		(SELECT coalesce(sum(b.n), 0)::bigint FROM beats b JOIN hosts h USING (hid) WHERE NOT h.dead AND b.address <> $2)`
 	args := []any{m.opts.HID, m.opts.Address, (suspectTTLs * m.opts.TTL).Seconds()}
