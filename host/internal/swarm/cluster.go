@@ -50,11 +50,23 @@ type share struct {
 	cluster Cluster // nil for a host that works on everything
 	// handover is how long turns may go on when their slot is given away.
 	handover time.Duration
-	// granting is held while a tenant's grant is made larger.
-	granting sync.Mutex
 
 	mu    sync.RWMutex
 	slots map[slot.Slot]bool
+	// granting are held while a tenant's grant is made larger.
+	granting map[string]*sync.Mutex
+}
+
+// grants returns what is held while a tenant's grant is made larger.
+func (s *share) grants(tenant string) *sync.Mutex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.granting[tenant]
+	if one == nil {
+		one = &sync.Mutex{}
+		s.granting[tenant] = one
+	}
+	return one
 }
 
 // has reports whether the host works on a slot.

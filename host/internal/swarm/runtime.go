@@ -126,7 +126,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
 		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
-		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}},
+		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
 		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),

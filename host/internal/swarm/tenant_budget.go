@@ -71,8 +71,9 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 		return day, fault
 	}
 	// One call after the other asks for more, else each would be granted a slice.
-	t.rt.share.granting.Lock()
-	defer t.rt.share.granting.Unlock()
+	granting := t.rt.share.grants(tenant)
+	granting.Lock()
+	defer granting.Unlock()
 	for {
 		day, lacks, fault := t.reserveGranted(op, most)
 		if fault == nil && lacks != (Spend{}) {

@@ -21,6 +21,8 @@ type sharedBudget struct {
 	left  map[int64]swarm.Spend
 	fails error
 	asked int
+	// holds keeps the tenant "slow" waiting for its grant, nil for none.
+	holds chan struct{}
 }
 
 // sharingHost is one of the hosts that share a budget.
@@ -36,7 +38,10 @@ func (*sharingHost) Claim(context.Context, []slot.Slot) ([]swarm.RunningTask, er
 func (*sharingHost) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
 
 // GrantSpend grants what is asked for, and no more.
-func (s *sharingHost) GrantSpend(_ context.Context, _ string, day int64, least, bound swarm.Spend) (granted, rest swarm.Spend, err error) {
+func (s *sharingHost) GrantSpend(_ context.Context, tenant string, day int64, least, bound swarm.Spend) (granted, rest swarm.Spend, err error) {
+	if tenant == "slow" && s.holds != nil {
+		<-s.holds
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -56,7 +61,8 @@ func (s *sharingHost) GrantSpend(_ context.Context, _ string, day int64, least, 
 func (s *sharedBudget) share(t *testing.T, bound swarm.Spend, change ...func(*hive)) (*hive, *sharingHost) {
 	t.Helper()
 	one := &sharingHost{sharedBudget: s}
-	h := newHive(t, append(change, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: bound}}), func(h *hive) { h.opt.Cluster = one })...)
+	tenants := withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: bound}})
+	h := newHive(t, append([]func(*hive){tenants, func(h *hive) { h.opt.Cluster = one }}, change...)...)
 	slots := make([]slot.Slot, slot.Tasks)
 	for n := range slots {
 		slots[n] = slot.Slot(n)
@@ -170,4 +176,38 @@ func TestSharedBudgetRefusal(t *testing.T) {
 		}
 		h.ask("a", of("acme"))
 	}
+}
+
+// TestSharedBudgetOfTwoTenants: a tenant whose grant the server is slow to give keeps no other waiting.
+func TestSharedBudgetOfTwoTenants(t *testing.T) {
+	t.Parallel()
+	s := &sharedBudget{left: map[int64]swarm.Spend{}, holds: make(chan struct{})}
+	quota := swarm.Quota{SpendPerDay: swarm.Spend{Tokens: 1000}}
+	h, _ := s.share(t, swarm.Spend{}, withTenants(map[string]swarm.Quota{"slow": quota, "quick": quota}))
+	waits := make(chan struct{}, 1)
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if turn.Key().Tenant == "slow" {
+			waits <- struct{}{}
+		}
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault != nil {
+			t.Error(fault)
+		}
+		return tell(turn, "done")
+	}
+	var slow sync.WaitGroup
+	slow.Go(func() { h.ask("a", of("slow")) })
+	<-waits
+	quick := make(chan struct{})
+	go func() {
+		h.ask("a", of("quick"))
+		close(quick)
+	}()
+	select {
+	case <-quick:
+	case <-time.After(time.Minute):
+		t.Error("a tenant waits for another one's grant")
+	}
+	close(s.holds)
+	slow.Wait()
+	<-quick
 }
