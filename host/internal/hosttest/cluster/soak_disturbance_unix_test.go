@@ -38,6 +38,8 @@ func (s *soak) killBriefly(h *soakHost) {
 // kill kills a host, and starts it once the others have taken its tasks.
 func (s *soak) kill(h *soakHost) {
 	fenced := s.fenced()
+	h.down.Store(true)
+	defer h.down.Store(false)
 	h.Kill()
 	s.until("a host that was killed is fenced", func() bool { return s.fenced() > fenced })
 	s.waitAnswers(soakCallers / 2)
@@ -47,6 +49,8 @@ func (s *soak) kill(h *soakHost) {
 // standStill stops a host until the others have taken its tasks. It ends when it goes on.
 func (s *soak) standStill(h *soakHost) {
 	fenced := s.fenced()
+	h.down.Store(true)
+	defer h.down.Store(false)
 	h.Signal(syscall.SIGSTOP)
 	s.until("a host that stands still is fenced", func() bool { return s.fenced() > fenced })
 	h.Signal(syscall.SIGCONT)
@@ -76,6 +80,8 @@ func (s *soak) resetEngine(h *soakHost) {
 // was held arrives then.
 func (s *soak) cutEngine(h *soakHost) {
 	fenced := s.fenced()
+	h.down.Store(true)
+	defer h.down.Store(false)
 	for _, k := range h.engine {
 		k.hold()
 	}
@@ -132,7 +138,7 @@ func (s *soak) restartAll() {
 			s.t.Errorf("the host at %s was stopped and has ended with code %d", h.Addr, code)
 		}
 		h.Start()
-		s.waitReady(h)
+		waitReady(s.t, h.Process)
 	}
 	s.wantFences(fenced)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"skep/host/client"
@@ -69,7 +70,11 @@ const soakPatience = 4 * time.Minute
 func (s *soak) ask(n int64) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
 	defer cancel()
-	id, c := soakTask(n), s.clients[rand.IntN(len(s.clients))]
+	id, at := soakTask(n), rand.IntN(len(s.hosts))
+	for s.hosts[at].down.Load() {
+		at = (at + 1) % len(s.hosts)
+	}
+	c := s.clients[at]
 	post := soakPost(s.effects.url, n)
 	if n%3 == 0 {
 		if _, err := c.PostAsync(ctx, post); err != nil {
@@ -119,8 +124,8 @@ func (s *soak) checkTasks() {
 		}
 		repeated += s.effects.check(s.t, id, answer == soakAnswer+once, keys)
 		s.checkClaim(n)
-		s.checkHistories(id)
 	}
+	s.checkHistories()
 	if ended := s.ended(); repeated > ended*soakCallers {
 		s.t.Errorf("%d effects were repeated, with %d lives of hosts that ended and %d tasks at a time", repeated, ended, soakCallers)
 	}
@@ -150,7 +155,16 @@ func (s *soak) checkClaim(n int64) {
 	}
 }
 
-// checkHistories checks a task's events and messages.
-func (s *soak) checkHistories(id string) {
-	checkTaskMail(s.t, s.clients[rand.IntN(len(s.clients))], id, map[string]int{"boss": 4, "math": 2})
+// checkHistories checks the events and messages of all tasks.
+func (s *soak) checkHistories() {
+	var all sync.WaitGroup
+	const workers = 8
+	for w := range int64(workers) {
+		all.Go(func() {
+			for n := w; n < s.posted.Load() && !s.t.Failed(); n += workers {
+				checkTaskMail(s.t, s.clients[rand.IntN(len(s.clients))], soakTask(n), map[string]int{"boss": 4, "math": 2})
+			}
+		})
+	}
+	all.Wait()
 }

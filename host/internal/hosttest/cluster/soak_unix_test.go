@@ -4,7 +4,6 @@ package cluster_test
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -25,6 +24,8 @@ type soakHost struct {
 	*hosttest.Process
 	engine []*link
 	peers  *link
+	// down: it answers nothing for a while, and a balancer would pass it by.
+	down atomic.Bool
 }
 
 // soak is hosts on a primary and its standby.
@@ -35,7 +36,6 @@ type soak struct {
 	clients []*client.Client
 	effects *effects
 	begun   time.Time
-	http    http.Client
 	// posted counts tasks.
 	posted atomic.Int64
 	// done counts disturbances.
@@ -91,7 +91,6 @@ func isClosed(c <-chan struct{}) bool {
 func startSoak(t *testing.T) *soak {
 	t.Helper()
 	s := &soak{t: t, pair: pgtest.StartPair(t, true), effects: newEffects(t), begun: time.Now(), done: map[string]int{}, answers: map[string]string{}}
-	s.http.Timeout = 5 * time.Second
 	for range 3 {
 		h := &soakHost{Process: hosttest.NewProcess(t, "127.0.0.1")}
 		dsn := h.linkEngine(t, s.pair.DSN())
@@ -102,7 +101,7 @@ func startSoak(t *testing.T) *soak {
 	}
 	for _, h := range s.hosts {
 		s.clients = append(s.clients, h.Client())
-		s.waitReady(h)
+		waitReady(s.t, h.Process)
 	}
 	return s
 }
@@ -140,7 +139,7 @@ func (s *soak) disturb(length time.Duration) {
 		one.run(s.hosts[n/len(list)%len(s.hosts)])
 		s.done[one.name]++
 		for _, h := range s.hosts {
-			s.waitReady(h)
+			waitReady(s.t, h.Process)
 		}
 		s.waitAnswers(soakCallers)
 		if time.Since(told) > time.Minute {
@@ -155,19 +154,6 @@ func (s *soak) waitAnswers(more int) {
 	s.t.Helper()
 	want := s.answered() + more
 	s.until("the tasks go on", func() bool { return s.answered() >= want })
-}
-
-// waitReady waits until a host works on tasks.
-func (s *soak) waitReady(h *soakHost) {
-	s.t.Helper()
-	s.until("the host at "+h.Addr+" is ready", func() bool {
-		rsp, err := s.http.Get("http://" + h.Admin() + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = rsp.Body.Close()
-		return rsp.StatusCode == http.StatusOK
-	})
 }
 
 // until waits until a condition holds, or the test has failed.
