@@ -158,6 +158,57 @@ func (h *Host) others(ctx context.Context) (*rest.OtherHosts, error) {
 	return rest.NewOtherHosts(owners{h.member, h.store.HID()}, mac.Sum(nil), c.TTL+c.Beat+takeoverTime), nil
 }
 
+// roster is what operators see of the hosts.
+type roster struct {
+	member *cluster.Member
+	hid    int64
+}
+
+// Hosts implements [rest.Cluster].
+func (r roster) Hosts() (list []rest.ClusterHost, level int) {
+	hosts, level := r.member.List()
+	for _, h := range hosts {
+		list = append(list, rest.ClusterHost{
+			ID: h.HID, Address: h.Address, Version: h.Version, Features: h.Features, Slots: h.Slots, Draining: h.Draining,
+			Silent: h.Silent, Self: h.HID == r.hid,
+		})
+	}
+	return list, level
+}
+
+// Drain implements [rest.Cluster].
+func (r roster) Drain(ctx context.Context, id int64) error {
+	err := r.member.Drain(ctx, id)
+	switch {
+	case errors.Is(err, cluster.ErrNoHost):
+		return rest.ErrNoClusterHost
+	case errors.Is(err, cluster.ErrLastHost):
+		return rest.ErrLastClusterHost
+	case err != nil:
+		return fmt.Errorf("%w: %w", swarm.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Counts implements [rest.Cluster].
+func (r roster) Counts() rest.ClusterCounts { return rest.ClusterCounts(r.member.Counts()) }
+
+// Finalize implements [rest.Cluster].
+func (r roster) Finalize(ctx context.Context) (level int, err error) {
+	if level, err = r.member.Finalize(ctx); err != nil {
+		return 0, fmt.Errorf("%w: %w", swarm.ErrUnavailable, err)
+	}
+	return level, nil
+}
+
+// roster returns what operators see of the hosts, nil for a host that shares its store with no other.
+func (h *Host) roster() rest.Cluster {
+	if h.member == nil {
+		return nil
+	}
+	return roster{h.member, h.store.HID()}
+}
+
 // errNoTasks: the host works on nothing yet.
 var errNoTasks = errors.New("the host has no part of the tasks yet")
 

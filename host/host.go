@@ -210,7 +210,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
-		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
+		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit, Work: h.work, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err

@@ -140,7 +140,7 @@ var layers = map[string][]string{
 	"host/internal/api/server": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/http3", "host/internal/api/listener", "host/internal/api/oidc", "host/internal/api/rest",
 		"host/internal/definition", "host/internal/definition/config", "host/internal/diskspace", "host/internal/gateway", "host/internal/gateway/catalog", "host/internal/pathcheck", "host/internal/peer/directory",
-		"host/internal/peer/router", "host/internal/swarm", "host/internal/swarm/metrics", "host/internal/telemetry", "host/internal/telemetry/pulse",
+		"host/internal/peer/router", "host/internal/swarm", "host/internal/swarm/slot", "host/internal/swarm/metrics", "host/internal/telemetry", "host/internal/telemetry/pulse",
 	},
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -21,6 +22,8 @@ type counters struct {
 	// by route.
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
+	// forwards are the times of requests that were sent to the host that works on their task, by outcome.
+	forwards *prometheus.HistogramVec
 }
 
 func newCounters() counters {
@@ -31,6 +34,8 @@ func newCounters() counters {
 			[]string{"method", "route", "code"}),
 		durations: prometheus.NewHistogramVec(telemetry.Durations("skep_http_request_duration_seconds",
 			"Time from a request to the end of its answer, by route. A stream ends with its reader."), []string{"method", "route"}),
+		forwards: prometheus.NewHistogramVec(telemetry.Durations("skep_cluster_forward_duration_seconds",
+			"Time from a request that was sent to another host of the cluster to the end of its answer, by outcome."), []string{"outcome"}),
 	}
 }
 
@@ -53,6 +58,20 @@ func (h *Handler) countRequest(w *recorder, r *http.Request) {
 		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)))
 }
 
+// countForward counts a request that began to be sent to another host at a time.
+func (h *Handler) countForward(began time.Time, reached bool, err error) {
+	outcome := "answered"
+	switch {
+	case errors.Is(err, errOwnerChanged):
+		outcome = "moved"
+	case err != nil && reached:
+		outcome = "broken"
+	case err != nil:
+		outcome = "unreachable"
+	}
+	h.counters.forwards.WithLabelValues(outcome).Observe(time.Since(began).Seconds())
+}
+
 // RegisterMetrics adds the metrics of the public listener's requests, and of the program.
 func (h *Handler) RegisterMetrics(to prometheus.Registerer) error {
 	all := []prometheus.Collector{
@@ -66,6 +85,9 @@ func (h *Handler) RegisterMetrics(to prometheus.Registerer) error {
 				telemetry.Gauge("skep_http_streams", "Event streams that are open.", float64(h.openStreams.count())),
 			}
 		}),
+	}
+	if h.opt.OtherHosts != nil {
+		all = append(all, h.counters.forwards)
 	}
 	for _, c := range all {
 		if err := to.Register(c); err != nil {

@@ -42,6 +42,8 @@ type Options struct {
 	OtherHosts *OtherHosts
 	// Looks are how operators see what is said in tasks of others; nil means never.
 	Looks *Looks
+	// Cluster is what operators see of the hosts that share the store; nil means none.
+	Cluster Cluster
 	// Pulse has what happens on the host; nil means nothing.
 	Pulse *pulse.Ring
 	// Draining reports whether mounts take no requests because the host stops; nil means

@@ -104,6 +104,8 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 // answer is not whole, and that the request may be sent again. It reports whether the host could
 // be connected to.
 func (c *call) forwardTo(url string, task *swarm.TaskKey) (reached bool, err error) {
+	began := time.Now()
+	defer func() { c.h.countForward(began, reached, err) }()
 	ctx, cancel := context.WithCancelCause(c.ctx())
 	defer cancel(nil)
 	go c.watchOwner(ctx, cancel, url, *task)

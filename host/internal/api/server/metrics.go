@@ -22,7 +22,7 @@ func (s *Server) registerMetrics() (*prometheus.Registry, error) {
 
 // families are the numbers that the parts of the host keep.
 func (s *Server) families() []telemetry.Family {
-	return slices.Concat(s.retentionMetrics(), s.listenerMetrics(), s.peerMetrics(), s.deliveryMetrics(), s.modelMetrics(), s.toolMetrics(), s.opMetrics(), diskMetrics(s.opt.DataDir, diskspace.Of))
+	return slices.Concat(s.retentionMetrics(), s.listenerMetrics(), s.peerMetrics(), s.deliveryMetrics(), s.modelMetrics(), s.toolMetrics(), s.opMetrics(), diskMetrics(s.opt.DataDir, diskspace.Of), s.clusterMetrics())
 }
 
 // opMetrics counts the calls of agents and actions by op and by code, so that

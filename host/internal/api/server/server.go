@@ -44,7 +44,9 @@ type Options struct {
 	// OtherHosts are the hosts that share the store; nil means none.
 	OtherHosts *rest.OtherHosts
 	// Looks are how operators see what is said in tasks of others; nil means never.
-	Looks     *rest.Looks
+	Looks *rest.Looks
+	// Cluster is what operators see of them; nil means none.
+	Cluster   rest.Cluster
 	Library   *definition.Library
 	Retention *definition.Retention
 	Router    *router.Router

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);` + deathTables + configTables
+) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
@@ -39,6 +39,8 @@ type Member struct {
 	// stale holds a value while a version is to be read.
 	stale chan struct{}
 
+	counters counters
+
 	mu     sync.Mutex
 	others map[int64]*other
 	owners [slots]int64
@@ -46,6 +48,8 @@ type Member struct {
 	serves map[Slot]bool
 	// deaths are those for which work may be to blame. The map is never changed.
 	deaths map[ID]Deaths
+	// level is the feature level that was read last.
+	level int
 	// retiring: the host takes no more slots.
 	retiring bool
 	// read is when the beats were read last, beat when the host last began to write its own.
@@ -56,9 +60,12 @@ type Member struct {
 
 // other is what is known of a host that is not dead.
 type other struct {
-	n       int64
-	silent  time.Duration
-	address string
+	n        int64
+	silent   time.Duration
+	address  string
+	version  string
+	features int
+	draining bool
 }
 
 // Join readies a host to be a member. The others count with it from its first sign of life, so it
@@ -81,7 +88,10 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
 		return nil, err
 	}
-	return m, m.checkSlots(ctx)
+	if err := m.checkSlots(ctx); err != nil {
+		return nil, err
+	}
+	return m, m.enlist(ctx)
 }
 
 // giveSign gives a sign of life. The first one makes the host count.
@@ -123,22 +133,30 @@ func (m *Member) readAll(ctx context.Context, began time.Time, member bool) erro
 	if err == nil {
 		err = m.readVersions(ctx)
 	}
+	var level int
+	if err == nil {
+		level, err = m.readLevel(ctx, &m.beats)
+	}
 	if err != nil {
 		m.unread()
 		return fmt.Errorf("read the beats: %w", err)
 	}
-	m.note(seen, owners, began)
+	m.note(seen, owners, level, began)
+	if member {
+		return m.checkLevel(level)
+	}
 	return nil
 }
 
 // readHosts reads who is not dead.
 func (m *Member) readHosts(ctx context.Context) (map[int64]*other, error) {
 	seen := map[int64]*other{}
-	const text = "SELECT h.hid, b.n, b.address FROM hosts h JOIN beats b USING (hid) WHERE NOT h.dead"
+	const text = `SELECT h.hid, b.n, b.address, coalesce(r.version, ''), coalesce(r.features, 0), coalesce(r.draining, false)
+		FROM hosts h JOIN beats b USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead`
 	err := m.beats.query(ctx, text, nil, func(r pgx.Rows) error {
 		var hid int64
 		o := &other{}
-		err := r.Scan(&hid, &o.n, &o.address)
+		err := r.Scan(&hid, &o.n, &o.address, &o.version, &o.features, &o.draining)
 		seen[hid] = o
 		return err
 	})
@@ -169,7 +187,7 @@ func (m *Member) unread() {
 }
 
 // note takes over what a beat that began at a time has read.
-func (m *Member) note(seen map[int64]*other, owners [slots]int64, began time.Time) {
+func (m *Member) note(seen map[int64]*other, owners [slots]int64, level int, began time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.opts.Now()
@@ -179,8 +197,11 @@ func (m *Member) note(seen map[int64]*other, owners [slots]int64, began time.Tim
 			o.silent = before.silent + min(now.Sub(m.read), 2*m.opts.Beat)
 		}
 	}
+	if !m.beat.IsZero() && began.Sub(m.beat) >= 2*m.opts.Beat {
+		m.counters.lateBeats.Add(1)
+	}
 	changed := m.owners != owners || len(m.others) != len(seen)
-	m.others, m.owners, m.read, m.beat = seen, owners, now, began
+	m.others, m.owners, m.level, m.read, m.beat = seen, owners, level, now, began
 	if changed {
 		close(m.changed)
 		m.changed = make(chan struct{})

@@ -36,6 +36,7 @@ func (m *Member) Move(ctx context.Context, moves Moves) error {
 	if err != nil {
 		return err
 	}
+	m.counters.taken.Add(int64(len(taken)))
 	return m.takeUp(ctx, taken, moves)
 }
 
@@ -48,6 +49,7 @@ func (m *Member) fenceSilent(ctx context.Context) {
 			continue
 		}
 		if fenced {
+			m.counters.fenced.Add(1)
 			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL.String())
 		}
 	}
@@ -68,7 +70,10 @@ func (m *Member) silent() map[int64]int64 {
 
 // share is how many slots the host is to have.
 func (m *Member) share() int {
-	hosts := max(1, m.Hosts())
+	hosts, takes := m.takers()
+	if !takes {
+		return 0
+	}
 	return (int(slots) + hosts - 1) / hosts
 }
 
@@ -152,7 +157,9 @@ func (m *Member) give(ctx context.Context, list []Slot, moves Moves) error {
 	if err := moves.Losing(ctx, list); err != nil {
 		return fmt.Errorf("%w: lay down %d: %w", errWork, len(list), err)
 	}
-	return m.moves.exec(ctx, "UPDATE slots SET hid = NULL WHERE hid = $1 AND slot = ANY($2)", m.opts.HID, list)
+	n, err := m.moves.change(ctx, "UPDATE slots SET hid = NULL WHERE hid = $1 AND slot = ANY($2)", m.opts.HID, list)
+	m.counters.given.Add(n)
+	return err
 }
 
 func (m *Member) setServes(list []Slot, yes bool) {

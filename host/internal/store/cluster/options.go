@@ -15,8 +15,9 @@ type Options struct {
 	HID int64
 	// Address is where the other hosts reach this one.
 	Address string
-	// Version is the program's.
-	Version string
+	// Version is the version of skep, Features the highest feature level that it has, default [Features].
+	Version  string
+	Features int
 	// Beat is the time between two signs of life, TTL that without one until the others take
 	// the host's slots. Defaults 1 s and 6 s.
 	Beat, TTL time.Duration
@@ -31,6 +32,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.TTL == 0 {
 		o.TTL = 6 * o.Beat
+	}
+	if o.Features == 0 {
+		o.Features = Features
 	}
 	if o.Now == nil {
 		o.Now = time.Now

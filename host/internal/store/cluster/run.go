@@ -54,7 +54,7 @@ func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}, woken <-ch
 	for {
 		err := m.Beat(ctx)
 		switch {
-		case errors.Is(err, ErrFenced):
+		case errors.Is(err, ErrFenced), errors.Is(err, ErrLevel):
 			return err
 		case ctx.Err() != nil:
 			return nil
