@@ -37,6 +37,9 @@ func FuzzParseMessage(f *testing.F) {
 		}
 		if err == nil {
 			sameAgain(t, m, mail.ParseMessage)
+			sameAgain(t, m, func(raw []byte) (mail.Message, error) {
+				return mail.ParseOptions{}.LeadingMessage(append(raw, `,"more":{}}`...))
+			})
 		}
 		if lenientErr == nil {
 			sameAgain(t, l, mail.ParseMessage)
