@@ -186,16 +186,15 @@ func (t *topView) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, t.app.printf(leaveScreen)) }()
 	ticks, stop := t.app.env.Every(topEvery)
 	defer stop()
+	if err := t.draw(); err != nil {
+		return err
+	}
 	for n := 1; ; {
-		if err := t.draw(); err != nil {
-			return err
-		}
 		select {
 		case <-ticks:
-			if n++; n%topListsEvery == 0 {
-				if err := t.readLists(ctx); err != nil && ctx.Err() == nil {
-					return err
-				}
+			n++
+			if err := t.redraw(ctx, n); err != nil {
+				return err
 			}
 		case err := <-ended:
 			if ctx.Err() == nil {
@@ -203,11 +202,20 @@ func (t *topView) run(ctx context.Context) (err error) {
 			}
 		case e := <-events:
 			t.count.add(e)
-			continue
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// redraw writes the page n, for some of which the lists are read again.
+func (t *topView) redraw(ctx context.Context, n int) error {
+	if n%topListsEvery == 0 {
+		if err := t.readLists(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return t.draw()
 }
 
 // draw writes a page over the one before.
