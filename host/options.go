@@ -20,7 +20,8 @@ type Options struct {
 	// CacheDir holds compiled modules, DataDir/cache by default.
 	CacheDir string
 	// Listen and AdminListen override the configuration's addresses; an
-	// AdminListen of "off" opens no admin listener.
+	// AdminListen of "off" opens no admin listener. Defaults of the configuration that go by its
+	// own addresses stay, as look of [console].
 	Listen, AdminListen string
 	// PlainHTTP lets other machines call without TLS.
 	PlainHTTP bool

@@ -111,8 +111,8 @@ func (t *topView) readLists(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(b.MicroUSD, a.MicroUSD), cmp.Compare(b.Turns, a.Turns))
 	})
 	t.lists.Dearest = t.lists.Dearest[:min(len(t.lists.Dearest), maxTopDearest)]
-	questions, _, err := t.client.Questions(ctx, t.tenant, "")
-	t.lists.Questions = len(questions)
+	questions, next, err := t.client.Questions(ctx, t.tenant, "")
+	t.lists.Questions, t.lists.MoreQuestions = len(questions), next != ""
 	return err
 }
 
@@ -140,7 +140,7 @@ func (t *topView) page() topPage {
 		t.count.tenant(tenant)
 	}
 	p := t.count.page()
-	p.Tasks, p.Questions, p.Dearest = t.lists.Tasks, t.lists.Questions, t.lists.Dearest
+	p.Tasks, p.Questions, p.MoreQuestions, p.Dearest = t.lists.Tasks, t.lists.Questions, t.lists.MoreQuestions, t.lists.Dearest
 	for i := range p.Tenants {
 		n := t.states[p.Tenants[i].Tenant]
 		p.Tenants[i].Running, p.Tenants[i].Paused = n.Running, n.Paused

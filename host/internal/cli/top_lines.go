@@ -13,13 +13,11 @@ const maxTopAgents = 12
 
 // topLines renders a page.
 func (a *app) topLines(p topPage) []string {
-	st, more := a.dataStyle(), ""
-	if p.Tasks.More {
-		more = " or more"
-	}
+	orMore := map[bool]string{true: " or more"}
+	st := a.dataStyle()
 	lines := []string{
 		fmt.Sprintf("%s  events %s to %s", st.bold(inLine(p.Host)), clock(p.Since), clock(p.Until)),
-		fmt.Sprintf("tasks: %d running, %d paused%s · %s for people", p.Tasks.Running, p.Tasks.Paused, more, plural(int64(p.Questions), "question")),
+		fmt.Sprintf("tasks: %d running, %d paused%s · %s%s for people", p.Tasks.Running, p.Tasks.Paused, orMore[p.Tasks.More], plural(int64(p.Questions), "question"), orMore[p.MoreQuestions]),
 	}
 	if p.Missed > 0 {
 		lines = append(lines, st.yellow(fmt.Sprintf("%d events were missed", p.Missed)))

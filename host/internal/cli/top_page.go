@@ -23,10 +23,11 @@ type topPage struct {
 	Tenants []topTenant `json:"tenants"`
 	Agents  []topAgent  `json:"agents"`
 	Tasks   topTasks    `json:"tasks"`
-	// Questions are the calls that wait for people.
-	Questions int                 `json:"questions"`
-	Dearest   []topTask           `json:"dearest"`
-	Recent    []client.PulseEvent `json:"-"`
+	// Questions are the calls that wait for people, on the first page of them; MoreQuestions: there are others.
+	Questions     int                 `json:"questions"`
+	MoreQuestions bool                `json:"more_questions"`
+	Dearest       []topTask           `json:"dearest"`
+	Recent        []client.PulseEvent `json:"-"`
 }
 
 // topTasks are the tasks that have not ended. More is set where there are more than were counted.

@@ -278,6 +278,9 @@ func (r *Runtime) commitMutation(t *activeTask, mut *mutationBuilder) error {
 	if err := t.checkHere(); err != nil {
 		return err
 	}
+	if mut.Task.Key == (TaskKey{}) { // it was erased since the caller has found it
+		return refuse(ErrNotFound, "task '%s' not found", t.key.Task)
+	}
 	err := r.commitWithRetry(mut.Mutation)
 	if errors.Is(err, ErrErasing) {
 		r.dropTask(t)

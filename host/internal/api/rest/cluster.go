@@ -104,7 +104,7 @@ func (c *call) drainHost() error {
 	if err != nil {
 		return err
 	}
-	name := c.r.PathValue("host_id")
+	name := truncate(c.r.PathValue("host_id"))
 	id, err := strconv.ParseInt(name, 10, 64)
 	if err != nil {
 		id = 0 // which no host has

@@ -99,22 +99,27 @@ func (c *call) checkContent(t swarm.Task) (bool, error) {
 // contentKey returns the key of the task in the path for a route that shows what is said: the
 // caller's own, or another's that he may look at until a time, zero for ever.
 func (c *call) contentKey() (key swarm.TaskKey, until time.Time, err error) {
-	looks, token := c.h.opt.Looks, c.r.Header.Get(lookHeader)
-	if token == "" && (looks == nil || !looks.free) {
-		return c.taskKey(c.r.PathValue("task_id")), until, nil
-	}
 	key, own, err := c.visibleTask()
 	if err != nil || own {
 		return key, until, err
 	}
 	snap, err := c.readTask(key)
-	if err == nil {
-		_, err = c.checkContent(snap.Task)
+	if err != nil {
+		return key, until, err
 	}
-	if token != "" {
+	shown, err := c.checkContent(snap.Task)
+	switch {
+	case err != nil:
+		return key, until, err
+	case !shown && c.h.opt.Looks == nil:
+		return key, until, errNoLook()
+	case !shown:
+		return key, until, denied("what is said in a task of others takes a look: POST …/look with a reason, or skep look", "asked for content")
+	}
+	if token := c.r.Header.Get(lookHeader); token != "" {
 		until = lookEnd(token)
 	}
-	return key, until, err
+	return key, until, nil
 }
 
 // readReason reads why the caller looks.
@@ -181,6 +186,6 @@ func (c *call) auditLook(key swarm.TaskKey, reason string, err error) error {
 		return c.auditAct("task.look", targetOf(key), err)
 	}
 	e := auditEntry(c.w, c.r)
-	e.Act, e.Target, e.Outcome, e.Reason = "task.look", targetOf(key), audit.Done, reason
+	e.Act, e.Target, e.Outcome, e.Reason = "task.look", key.Tenant+"/"+key.Instance+"/"+key.Task, audit.Done, reason // the task is there: its names have limits
 	return c.h.opt.Audit.Record(e)
 }

@@ -142,7 +142,7 @@ func (s *eventStream) copyFeed(ctx context.Context, feed *swarm.Feed) error {
 		if err == nil {
 			err = s.send(events)
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

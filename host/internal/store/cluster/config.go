@@ -56,12 +56,16 @@ type sharedConfig struct {
 	// wake has a value when inforce may have changed.
 	wake chan struct{}
 
-	mu sync.Mutex // for what follows
+	asking sync.Mutex // for the session, over a statement
 	session
+
+	mu sync.Mutex // for what follows
 	// proposes: a reload of this host's is under way.
 	proposes bool
 	// deviation is why the host is not like the others, nil when it is.
 	deviation error
+	// follows: since its first sign of life this host runs what is in force.
+	follows bool
 
 	// Of awaitConfig and followConfig: followed is the generation that this host runs, voted the newest
 	// proposal that was voted on, prepared the one that is to be adopted once it is in force, 0 for none;
@@ -105,7 +109,7 @@ func (m *Member) checkParts(text string, parts map[string]string) error {
 		return fmt.Errorf("it is skep %s, the others are %s: reload once all hosts are of one version", m.opts.Version, all.Version)
 	}
 	if differ := differing(parts, all.Parts); len(differ) > 0 {
-		return fmt.Errorf("its file differs in %s: give all hosts one file", strings.Join(differ, ", "))
+		return fmt.Errorf("its file differs in %s: give all hosts one file, and its programs and directories one place", strings.Join(differ, ", "))
 	}
 	return nil
 }
@@ -133,9 +137,12 @@ type configState struct {
 	config, proposed               string
 }
 
+// isProposerAlive is true for a proposer that the others would fence.
+const isProposerAlive = "EXISTS (SELECT FROM hosts h JOIN beats USING (hid) WHERE hid = proposer AND NOT h.dead)"
+
 func (m *Member) readConfig(ctx context.Context) (st configState, err error) {
 	const text = `SELECT generation, config, proposal, proposed,
-		CASE WHEN EXISTS (SELECT FROM hosts WHERE hid = proposer AND NOT dead) THEN proposer ELSE 0 END FROM inforce`
+		CASE WHEN ` + isProposerAlive + ` THEN proposer ELSE 0 END FROM inforce`
 	err = m.queryConfig(ctx, text, nil, func(r pgx.Rows) error {
 		return r.Scan(&st.generation, &st.config, &st.proposal, &st.proposed, &st.proposer)
 	})
@@ -144,8 +151,8 @@ func (m *Member) readConfig(ctx context.Context) (st configState, err error) {
 
 // queryConfig is [session.query] on the session of configurations.
 func (m *Member) queryConfig(ctx context.Context, text string, args []any, each func(pgx.Rows) error) error {
-	m.config.mu.Lock()
-	defer m.config.mu.Unlock()
+	m.config.asking.Lock()
+	defer m.config.asking.Unlock()
 	return m.config.query(ctx, text, args, each)
 }
 
@@ -173,4 +180,25 @@ func (m *Member) setDeviation(err error) {
 	m.config.mu.Lock()
 	defer m.config.mu.Unlock()
 	m.config.deviation = err
+}
+
+func (m *Member) setFollows(yes bool) {
+	m.config.mu.Lock()
+	defer m.config.mu.Unlock()
+	m.config.follows = yes
+}
+
+// mayTakeSlots reports whether this host runs what is in force on the others. What it was before its first
+// sign of life does not count: another configuration could be put in force without its vote.
+func (m *Member) mayTakeSlots() bool {
+	m.config.mu.Lock()
+	defer m.config.mu.Unlock()
+	return m.config.own == nil || m.config.follows
+}
+
+// closeConfig ends the session of configurations.
+func (m *Member) closeConfig() error {
+	m.config.asking.Lock()
+	defer m.config.asking.Unlock()
+	return m.config.close()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -131,6 +132,7 @@ func (m *Member) followConfig(ctx context.Context, stop context.CancelCauseFunc)
 				return err
 			}
 		case err != nil:
+			m.config.deviates = time.Time{} // nor can anything be put in force
 			m.opts.Logger.Warn("cannot read which configuration is in force", "err", err)
 		default:
 			m.config.deviates = time.Time{}
@@ -146,7 +148,7 @@ func (m *Member) followConfig(ctx context.Context, stop context.CancelCauseFunc)
 
 // followOnce adopts what is in force, and votes on what is proposed.
 func (m *Member) followOnce(ctx context.Context) error {
-	c := &m.config
+	c, alive := &m.config, m.isAlive()
 	st, err := m.readConfig(ctx)
 	if err != nil {
 		return err
@@ -161,7 +163,11 @@ func (m *Member) followOnce(ctx context.Context) error {
 		m.dropPrepared()
 	}
 	if err := m.follow(ctx, st); err != nil {
+		m.setFollows(false)
 		return err
+	}
+	if alive {
+		m.setFollows(true)
 	}
 	switch {
 	case st.proposer == m.opts.HID && !m.isProposing(): // its end could not be told
@@ -190,7 +196,7 @@ func (m *Member) voteOn(ctx context.Context, st configState) error {
 		case ctx.Err() != nil:
 			return err
 		default:
-			refusal = err.Error()
+			refusal = refusalText(err)
 		}
 	}
 	err := m.vote(ctx, st.proposal, refusal)
@@ -198,6 +204,17 @@ func (m *Member) voteOn(ctx context.Context, st configState) error {
 		c.voted = st.proposal
 	}
 	return err
+}
+
+// maxRefusal bounds the text of a refusal, in bytes.
+const maxRefusal = 4 << 10
+
+// refusalText is the text of a refusal as the server takes it. That nothing has changed says who proposes.
+func refusalText(err error) string {
+	text := strings.TrimPrefix(err.Error(), "nothing has changed: ")
+	text = strings.TrimPrefix(text, "nothing has changed, because ")
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	return strings.ToValidUTF8(text[:min(len(text), maxRefusal)], "")
 }
 
 func (m *Member) dropPrepared() {

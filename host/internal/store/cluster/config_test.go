@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"skep/host/internal/store/pgtest"
 )
@@ -275,5 +276,88 @@ func TestConfigAlone(t *testing.T) {
 	upgraded.config.file = parts("2")
 	if err := agree(t, upgraded, a); err == nil || !strings.Contains(err.Error(), "of one version") {
 		t.Errorf("a reload of two versions: %v", err)
+	}
+}
+
+// TestConfigOfNoMember: a host that has given no sign of life proposes nothing, and a proposal of such a host
+// keeps no other from a reload: nobody would fence it.
+func TestConfigOfNoMember(t *testing.T) {
+	t.Parallel()
+	dsn, hosts := configHosts(t, 2)
+	waits := joinConfigHost(t, dsn, "2")
+	if err := waits.AgreeConfig(t.Context(), waits.config.file); !errors.Is(err, errNoMember) {
+		t.Errorf("AgreeConfig = %v", err)
+	}
+	change(t, dsn, fmt.Sprintf("UPDATE inforce SET proposal = proposal + 1, proposer = %d, proposed = '%s'",
+		waits.opts.HID, waits.configText(parts("2"))))
+	for _, h := range hosts {
+		h.follow(t)
+		h.config.file = parts("3")
+	}
+	if err := agree(t, hosts[0], hosts[1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConfigOfFenced: a host that the others have fenced puts nothing in force: they have dropped it.
+func TestConfigOfFenced(t *testing.T) {
+	t.Parallel()
+	dsn, hosts := configHosts(t, 1)
+	a := hosts[0]
+	change(t, dsn, fmt.Sprintf("UPDATE inforce SET proposal = proposal + 1, proposer = %d, proposed = '%s'", a.opts.HID, a.configText(parts("2"))))
+	st, err := a.readConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, dsn, "UPDATE hosts SET dead = true")
+	if n, err := a.changeConfig(t.Context(), commitProposal, st.proposal, a.opts.HID); n != 0 || err != nil {
+		t.Errorf("a fenced host has put its file in force: %d, %v", n, err)
+	}
+}
+
+// TestConfigBeforeSlots: a host takes no slots before it has seen, as one that is alive, that it runs what is in
+// force: what it saw before its first sign of life may have been replaced without its vote.
+func TestConfigBeforeSlots(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	a, b := joinConfigHost(t, dsn, "1"), joinConfigHost(t, dsn, "2")
+	if err := errors.Join(a.readAll(t.Context(), a.now, false), a.beginConfig(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.begin(t); err != nil { // it is alone
+		t.Fatal(err)
+	}
+	a.step(t)
+	if n := a.Count(); n > 0 {
+		t.Errorf("%d slots of a host that has not looked since its first sign of life", n)
+	}
+	if err := a.followOnce(t.Context()); !errors.Is(err, errConfig) {
+		t.Errorf("followOnce = %v", err)
+	}
+	b.step(t)
+	b.follow(t)
+	a.step(t)
+	b.step(t)
+	if n, m := a.Count(), b.Count(); n > 0 || m == 0 {
+		t.Errorf("%d slots of the host with another file, %d of the one whose file is in force", n, m)
+	}
+	a.config.file = parts("2")
+	a.follow(t)
+	a.step(t)
+	b.step(t)
+	a.step(t)
+	if n := a.Count(); n == 0 {
+		t.Error("no slots of a host that runs what is in force")
+	}
+}
+
+// TestRefusalText: any refusal can be written to the server.
+func TestRefusalText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a\x00b\xff", "nothing has changed: nothing has changed, because x", strings.Repeat("ü", maxRefusal)} {
+		got := refusalText(errors.New(text))
+		if len(got) == 0 || len(got) > maxRefusal || !utf8.ValidString(got) || strings.Contains(got, "\x00") || strings.HasPrefix(got, "nothing has changed") {
+			t.Errorf("%.20q is %.20q", text, got)
+		}
 	}
 }

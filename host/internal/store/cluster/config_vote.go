@@ -18,18 +18,24 @@ const (
 	settlePatience = 30 * time.Second
 )
 
+// errNoMember: this host does not run what is in force on the others.
+var errNoMember = errors.New("nothing has changed: this host takes no tasks yet: reload at one that does")
+
 // errReloading: one reload is under way at a time.
 var errReloading = errors.New("nothing has changed: another host reloads: reload again when it is done")
 
 // AgreeConfig puts parts in force on all hosts, if each of them can follow: then the caller is to
 // adopt what it has prepared. Otherwise nothing has changed anywhere, unless the error is another one.
 func (m *Member) AgreeConfig(ctx context.Context, parts map[string]string) error {
+	if !m.isAlive() { // nobody fences it, and its proposal would stay
+		return errNoMember
+	}
 	m.setProposes(true)
 	defer m.setProposes(false)
 	ctx, stop := context.WithTimeout(ctx, votePatience)
 	defer stop()
 	const propose = `WITH done AS (UPDATE inforce SET proposal = proposal + 1, proposer = $1, proposed = $2
-		WHERE proposer IN (0, $1) OR NOT EXISTS (SELECT FROM hosts WHERE hid = proposer AND NOT dead) RETURNING proposal AS n)`
+		WHERE proposer IN (0, $1) OR NOT ` + isProposerAlive + ` RETURNING proposal AS n)`
 	n, err := m.changeConfig(ctx, propose, m.opts.HID, m.configText(parts))
 	if err != nil {
 		return fmt.Errorf("nothing has changed: the other hosts cannot be asked: %w", err)
@@ -60,7 +66,7 @@ func (m *Member) setProposes(yes bool) {
 // commitProposal puts a proposal in force. A host that has come since the votes were read has to vote, too; one
 // that comes later starts with what is in force.
 const commitProposal = `WITH done AS (UPDATE inforce SET generation = proposal, config = proposed, proposer = 0
-	WHERE proposal = $1 AND proposer = $2 AND NOT EXISTS (SELECT FROM hosts h JOIN beats USING (hid)
+	WHERE proposal = $1 AND proposer = $2 AND EXISTS (SELECT FROM hosts WHERE hid = $2 AND NOT dead) AND NOT EXISTS (SELECT FROM hosts h JOIN beats USING (hid)
 	LEFT JOIN votes v ON v.hid = h.hid AND v.proposal = $1 AND v.refusal = '' WHERE NOT h.dead AND v.hid IS NULL)
 	RETURNING generation AS n)`
 
@@ -120,8 +126,8 @@ func (m *Member) readVotes(ctx context.Context, n int64) (missing, refusals []st
 // vote tells the host that proposes whether this one can follow.
 func (m *Member) vote(ctx context.Context, n int64, refusal string) error {
 	const text = "INSERT INTO votes VALUES ($1, $2, $3) ON CONFLICT (hid) DO UPDATE SET proposal = excluded.proposal, refusal = excluded.refusal"
-	m.config.mu.Lock()
-	defer m.config.mu.Unlock()
+	m.config.asking.Lock()
+	defer m.config.asking.Unlock()
 	return m.config.exec(ctx, text, m.opts.HID, n, refusal)
 }
 

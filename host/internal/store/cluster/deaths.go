@@ -18,7 +18,8 @@ type Deaths struct {
 // deathTables: computing is what each host does now, which its own death leaves there. A server
 // that was killed forgets it. Several hosts may note one death, which
 // counts once. The deaths of work that has ended stay there as ended for a while: a host that
-// comes back late notes its own again.
+// comes back late notes its own again. Work that ends may begin again, as a turn that waited for a person
+// does: later deaths count.
 const deathTables = `
 CREATE UNLOGGED TABLE IF NOT EXISTS computing (
 	hid     BIGINT PRIMARY KEY,
@@ -37,10 +38,7 @@ ALTER TABLE deaths ADD COLUMN IF NOT EXISTS ended BOOLEAN NOT NULL DEFAULT false
 
 // noteDeaths notes what hosts did that are dead by now.
 const noteDeaths = `WITH gone AS (DELETE FROM computing c USING hosts h WHERE h.hid = c.hid AND h.dead RETURNING c.life, c.address, c.work)
-	INSERT INTO deaths (work, life, address, ended) SELECT w, life, address, ` + hasEnded + ` FROM gone, unnest(work) w ON CONFLICT DO NOTHING`
-
-// hasEnded reports whether work w is known to have ended.
-const hasEnded = "EXISTS (SELECT FROM deaths e WHERE e.work = w AND e.ended)"
+	INSERT INTO deaths (work, life, address) SELECT w, life, address FROM gone, unnest(work) w ON CONFLICT DO NOTHING`
 
 // dropOldDeaths drops the deaths that no host notes again.
 const dropOldDeaths = "DELETE FROM deaths WHERE at < now() - interval '30 days'"
@@ -92,7 +90,7 @@ func (m *Member) NoteDeath(ctx context.Context, life []byte, work []ID) error {
 	if len(work) == 0 {
 		return nil
 	}
-	const text = "INSERT INTO deaths (work, life, address, ended) SELECT w, $2, $3, " + hasEnded + " FROM unnest($1::bytea[]) w ON CONFLICT DO NOTHING"
+	const text = "INSERT INTO deaths (work, life, address) SELECT w, $2, $3 FROM unnest($1::bytea[]) w ON CONFLICT DO NOTHING"
 	return m.moves.exec(ctx, text, toBytes(work), life, m.opts.Address)
 }
 

@@ -119,15 +119,18 @@ func TestDeaths(t *testing.T) {
 	// Its first host is back late, and knows of the death alone, as one does that has not seen its end.
 	late := joinHost(t, dsn)
 	late.opts.Address = "http://late"
-	for _, life := range []byte{'c', 'd'} {
-		if err := late.NoteDeath(t.Context(), []byte{life}, []ID{poison}); err != nil {
-			t.Fatal(err)
-		}
-		wantDeaths(t, a, poison, Deaths{})
-		if untried, _, err := late.readOpenSuspects(t.Context()); err != nil || untried {
-			t.Errorf("%v, %v: the poison has ended", untried, err)
-		}
+	if err := late.NoteDeath(t.Context(), []byte{'c'}, []ID{poison}); err != nil {
+		t.Fatal(err)
 	}
+	wantDeaths(t, a, poison, Deaths{})
+	if untried, _, err := late.readOpenSuspects(t.Context()); err != nil || untried {
+		t.Errorf("%v, %v: the poison has ended", untried, err)
+	}
+	// It had ended to wait for a person, and goes on.
+	settle(t, a, late)
+	late.share(t, 'e', poison)
+	die(t, a)
+	wantDeaths(t, a, poison, Deaths{Elsewhere: 1})
 }
 
 // TestLeft: a host that stops in order has killed itself by nothing.

@@ -265,7 +265,14 @@ func (m *Member) Count() int {
 
 // Close ends the sessions of a member that does not leave: it is fenced, or broken.
 func (m *Member) Close() error {
-	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close(), m.config.close())
+	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close(), m.closeConfig())
+}
+
+// isAlive reports whether the host has given a sign of life and is not dead, as far as it knows.
+func (m *Member) isAlive() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.others[m.opts.HID] != nil
 }
 
 // Hosts is how many hosts are not dead, this one included.

@@ -17,7 +17,7 @@ var errWork = errors.New("the work of the host's slots")
 // host has its share. Run does it after each beat.
 func (m *Member) Move(ctx context.Context, moves Moves) error {
 	m.fenceSilent(ctx)
-	if m.isRetiring() {
+	if m.isRetiring() || !m.mayTakeSlots() {
 		return nil
 	}
 	own, err := m.own(ctx)

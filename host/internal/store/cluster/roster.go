@@ -91,10 +91,14 @@ func (m *Member) List() (list []Listed, level int) {
 	for _, hid := range m.owners[:slot.Tasks] {
 		slots[hid]++
 	}
+	var since time.Duration // since the last beat has seen them
+	if !m.read.IsZero() {
+		since = m.opts.Now().Sub(m.read)
+	}
 	for hid, o := range m.others {
 		list = append(list, Listed{
 			Place: Place{hid, o.address}, Version: o.version, Features: o.features, Draining: o.draining,
-			Slots: slots[hid], Silent: o.silent + m.opts.Now().Sub(m.read),
+			Slots: slots[hid], Silent: o.silent + since,
 		})
 	}
 	slices.SortFunc(list, func(a, b Listed) int { return cmp.Compare(a.HID, b.HID) })
