@@ -177,7 +177,7 @@ func guest(hive, peer, task string) swarm.TaskKey {
 
 func (h *hive) load(key swarm.TaskKey) swarm.Snapshot {
 	h.t.Helper()
-	snap, err := h.rt.Task(context.Background(), key)
+	snap, err := h.store.Load(context.Background(), key)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -490,7 +490,7 @@ func TestBackToAnotherTenant(t *testing.T) {
 	own := swarm.TaskKey{InstanceKey: bob.Instance("hive"), Task: "t"}
 	hive.mustPost(requestTo("math@depot", "x"), task("t"), func(post *swarm.Post) { post.Principal = bob })
 	eventually(t, "the owner's turn", func() bool {
-		snap, err := hive.rt.Task(t.Context(), own)
+		snap, err := hive.store.Load(t.Context(), own)
 		return err == nil && len(snap.Task.Requests) == 1
 	})
 	rec := hive.load(own).Task

@@ -30,7 +30,7 @@ func TestAnswerOfAnotherTenant(t *testing.T) {
 			})
 			r := h.mustPost(requestTo("calc@depot", "x"), ofTenant("acme"), task("t"))
 			eventually(t, "the request", func() bool {
-				snap, err := h.rt.Task(t.Context(), r.Task)
+				snap, err := h.store.Load(t.Context(), r.Task)
 				return err == nil && len(snap.Outbox) == 1
 			})
 			w := foreign("t", func(w *mail.Interswarm) {
@@ -45,7 +45,7 @@ func TestAnswerOfAnotherTenant(t *testing.T) {
 			if taken := err == nil; taken != c.taken || !taken && !errors.Is(err, swarm.ErrNotFound) {
 				t.Errorf("the answer is answered with %v", err)
 			}
-			snap, err := h.rt.Task(t.Context(), r.Task)
+			snap, err := h.store.Load(t.Context(), r.Task)
 			if open := len(snap.Task.Requests) == 1; err != nil || open == c.taken {
 				t.Errorf("open requests %v, %v", snap.Task.Requests, err)
 			}

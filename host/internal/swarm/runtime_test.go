@@ -261,7 +261,7 @@ func (h *hive) answer(r *swarm.Receipt) swarm.Answer {
 
 // outline is what a task waits for.
 func (h *hive) outline(key swarm.TaskKey) string {
-	snap, err := h.rt.Task(context.Background(), key)
+	snap, err := h.store.Load(context.Background(), key)
 	if err != nil {
 		return fmt.Sprintf("its task cannot be read: %v", err)
 	}
@@ -326,7 +326,7 @@ func names(events []swarm.Event) (out []string) {
 
 func (h *hive) record(task string) swarm.Snapshot {
 	h.t.Helper()
-	snap, err := h.rt.Task(context.Background(), key(task))
+	snap, err := h.store.Load(context.Background(), key(task))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func (c *call) lookAtTask() error {
 	}
 	key, own, err := c.visibleTask()
 	if err == nil && own {
-		return badRequest("the task is yours: you see all of it")
+		return newFault(http.StatusConflict, "the task is yours: you see all of it")
 	}
 	if err == nil && c.h.opt.Looks == nil {
 		err = errNoLook()
