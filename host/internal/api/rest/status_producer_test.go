@@ -182,6 +182,7 @@ var bad = map[string]request{
 	"POST /skep/v1/tasks/{task_id}/cancel 400":        {path: "/skep/v1/tasks/done/cancel?instance=a&instance=b"},
 	"POST /skep/v1/tasks/{task_id}/look 400":          {path: "/skep/v1/tasks/done/look?instance=user:alice", token: adminToken, body: `{}`},
 	"POST /skep/v1/tasks/{task_id}/look 404":          {path: "/skep/v1/tasks/x/look?instance=user:alice", token: adminToken, body: `{"reason":"a test"}`},
+	"POST /skep/v1/tasks/{task_id}/look 409":          {path: "/skep/v1/tasks/done/look", token: adminToken, body: `{"reason":"a test"}`},
 	"GET /skep/v1/tasks/{task_id} 404":                {path: "/skep/v1/tasks/x"},
 	"GET /skep/v1/tasks/{task_id}/events 400":         {path: "/skep/v1/tasks/done/events?after=x"},
 	"GET /skep/v1/tasks/{task_id}/events 404":         {path: "/skep/v1/tasks/x/events"},
