@@ -207,7 +207,7 @@ func TestRepeatedBroadcast(t *testing.T) {
 	}
 	for i, want := range []int64{1, 3} {
 		p, ok, err := h.rt.NextDelivery(t.Context(), boxes[i])
-		snap, unread := h.rt.Task(t.Context(), boxes[i].Task)
+		snap, unread := h.store.Load(t.Context(), boxes[i].Task)
 		at := slices.IndexFunc(snap.Outbox, func(m swarm.OutboxMessage) bool { return m.ID == p.Wrapper.MessageID })
 		if err != nil || unread != nil || !ok || at < 0 || snap.Outbox[at].N != want || !strings.Contains(a.Body, boxes[0].Peer) {
 			t.Errorf("letter for %s: %+v, %v", boxes[i].Peer, p, err)
