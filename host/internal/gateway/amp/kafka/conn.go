@@ -102,7 +102,13 @@ func (c *Conn) set(client *kgo.Client, err error) {
 
 // Run keeps the connection until ctx ends.
 func (c *Conn) Run(ctx context.Context) {
-	client, err := kgo.NewClient(c.options()...)
+	var client *kgo.Client
+	made := make(chan struct{})
+	client, err := kgo.NewClient(append(c.options(), kgo.AdjustFetchOffsetsFn(func(ctx context.Context, found offsets) (offsets, error) {
+		<-made
+		return c.begin(ctx, client, found)
+	}))...)
+	close(made)
 	if err != nil {
 		c.set(nil, err)
 		c.opt.Log.Error("the connection to Kafka cannot be made", "group", c.opt.Group, "error", err)
@@ -125,12 +131,11 @@ func (c *Conn) options() []kgo.Opt {
 	for _, suffix := range []string{requestTopic, responseTopic, eventTopic, errorTopic} {
 		topics = append(topics, c.topic(suffix))
 	}
-	begin := kgo.NewOffset().AfterMilli(time.Now().Add(-c.opt.Keep).UnixMilli())
 	list := []kgo.Opt{
 		kgo.ClientID(c.opt.Group), kgo.SeedBrokers(c.opt.Brokers...), kgo.DialTimeout(dialTime), kgo.DialTLSConfig(c.opt.TLS),
 		kgo.AllowAutoTopicCreation(), kgo.DisableClientMetrics(), kgo.BrokerMaxReadBytes(maxResponse), kgo.MaxDecompressBatchBytes(maxBatch),
 		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(int32(c.opt.MaxMessage + overhead)), kgo.RecordDeliveryTimeout(publishTime), kgo.AllowIdempotentProduceCancellation(),
-		kgo.ConsumerGroup(c.opt.Group), kgo.ConsumeTopics(topics...), kgo.ConsumeStartOffset(begin), kgo.ConsumeResetOffset(begin),
+		kgo.ConsumerGroup(c.opt.Group), kgo.ConsumeTopics(topics...), kgo.ConsumeStartOffset(uncommitted), kgo.ConsumeResetOffset(kgo.NewOffset().AfterMilli(c.keepFrom())),
 		kgo.FetchMaxBytes(fetchSize), kgo.FetchMaxPartitionBytes(fetchSize), kgo.FetchMaxWait(fetchWait),
 		kgo.SessionTimeout(sessionTime), kgo.HeartbeatInterval(heartbeat), kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitInterval),
 		kgo.OnPartitionsRevoked(c.revoke), kgo.OnPartitionsLost(c.lose),
@@ -140,6 +145,9 @@ func (c *Conn) options() []kgo.Opt {
 	}
 	return list
 }
+
+// keepFrom is the time from which a new group takes messages, in Unix milliseconds.
+func (c *Conn) keepFrom() int64 { return time.Now().Add(-c.opt.Keep).UnixMilli() }
 
 // mechanism shows the user.
 func (c *Conn) mechanism() sasl.Mechanism {

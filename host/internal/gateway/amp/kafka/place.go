@@ -30,9 +30,9 @@ func (p *place) next() int64 {
 	return p.last + 1
 }
 
-// begin notes that a record is under way. taken moves the group's place on, unless the partition
+// open notes that a record is under way. taken moves the group's place on, unless the partition
 // is another host's by then.
-func (c *Conn) begin(client *kgo.Client, r *kgo.Record) (taken func()) {
+func (c *Conn) open(client *kgo.Client, r *kgo.Record) (taken func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := partition{r.Topic, r.Partition}

@@ -49,7 +49,7 @@ func (c *Conn) skip(ctx context.Context, client *kgo.Client, topic string, n int
 
 // take hands a record on. One without a verdict when the connection ends comes again.
 func (c *Conn) take(ctx context.Context, client *kgo.Client, r *kgo.Record) {
-	taken := c.begin(client, r)
+	taken := c.open(client, r)
 	m := broker.Message{Type: c.kindOf(r.Topic), Agent: string(r.Key), ID: fieldOf(r, idField), Correlation: fieldOf(r, correlationField), Payload: r.Value}
 	if m.Agent == "" {
 		m.Agent = fieldOf(r, destinationField)
