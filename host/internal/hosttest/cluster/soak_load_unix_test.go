@@ -35,8 +35,37 @@ role = "user"
 key = "a-key-for-the-crash-test"
 `
 
-// soakPair is how many tasks contend for one value.
-const soakPair = 2
+// soakPair is how many tasks contend for one value, soakValues how many values there are: an instance has
+// 1,000 at most.
+const (
+	soakPair   = 2
+	soakValues = 500
+)
+
+// soakClaim is what a task contends for: a value that each of its claims replaces.
+func soakClaim(n int64) hosttest.Step {
+	pair := n / soakPair
+	args := hosttest.Args{"key": fmt.Sprint("claim/", pair%soakValues), "expect": nil, "value": fmt.Sprint(pair / soakValues), "scope": "instance"}
+	if again := pair / soakValues; again > 0 {
+		args["expect"] = fmt.Sprint(again - 1)
+	}
+	return hosttest.Step{"kv.cas", args}
+}
+
+// awaitClaim waits for the tasks that contended for the same value before a task.
+func (s *soak) awaitClaim(n int64) {
+	first := n - n%soakPair - soakPair*soakValues
+	s.until("a value is claimed", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for of := max(first, 0); of < first+soakPair; of++ {
+			if _, has := s.answers[soakTask(of)]; !has {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 func soakTask(n int64) string { return fmt.Sprintf("soak-%06d", n) }
 
@@ -49,13 +78,11 @@ func soakPost(url string, n int64) client.Post {
 	}
 	sleep := hosttest.Step{"sleep", hosttest.Args{"ms": 100 + rand.IntN(200)}}
 	await := hosttest.Step{"await_message", hosttest.Args{}}
-	last := hosttest.Script(hosttest.Step{"kv.get", hosttest.Args{"key": "once/" + id}},
+	last := hosttest.Script(hosttest.Step{"kv.get", hosttest.Args{"key": "once", "scope": "task"}},
 		hosttest.Step{"timer.set", hosttest.Args{"after": "150ms", "body": "{{0}}"}}, await)
-	claim := fmt.Sprintf("claim/%d", n/soakPair)
-	math := hosttest.Script(send(1, "one"), sleep,
-		hosttest.Step{"kv.cas", hosttest.Args{"key": claim, "expect": nil, "value": id, "scope": "instance"}},
+	math := hosttest.Script(send(1, "one"), sleep, soakClaim(n),
 		send(2, "{{2}}"), hosttest.Step{"send_response", hosttest.Args{"target": "boss", "subject": "s", "body": last}})
-	body := hosttest.Script(send(0, "zero"), hosttest.Step{"kv.put", hosttest.Args{"key": "once/" + id, "value": "{{0}}"}}, sleep,
+	body := hosttest.Script(send(0, "zero"), hosttest.Step{"kv.put", hosttest.Args{"key": "once", "value": "{{0}}", "scope": "task"}}, sleep,
 		hosttest.Step{"send_request", hosttest.Args{"target": "math", "subject": "s", "body": math}}, await)
 	return client.Post{Task: id, Key: "key-" + id, Body: body}
 }
@@ -70,6 +97,7 @@ const soakPatience = 4 * time.Minute
 func (s *soak) ask(n int64) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
 	defer cancel()
+	s.awaitClaim(n)
 	id, at := soakTask(n), rand.IntN(len(s.hosts))
 	for s.hosts[at].down.Load() {
 		at = (at + 1) % len(s.hosts)
