@@ -51,10 +51,16 @@ func hostsRunning(t *testing.T, n int, dsn, swarm string) (hosts []*hosttest.Pro
 // launchShared starts a host that shares the schema at a DSN, and that the others reach at an address.
 func launchShared(t *testing.T, p *hosttest.Process, dsn, advertise, swarm string) {
 	t.Helper()
+	writeStoreKey(t, p)
+	p.Launch(sharedFile(dsn, advertise, swarm))
+}
+
+// writeStoreKey writes the file of the key that sharedFile names.
+func writeStoreKey(t *testing.T, p *hosttest.Process) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(p.Dir, "store.key"), []byte(strings.Repeat("5e", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Launch(sharedFile(dsn, advertise, swarm))
 }
 
 // sharedFile is the file of a host of a swarm that shares the schema at a DSN, and that the others reach at an address.
