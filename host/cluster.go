@@ -36,8 +36,14 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	if h.store, err = datadir.OpenShared(ctx, h.opt.DataDir, h.opt.Config.Store, opt); err != nil {
 		return err
 	}
+	prior, err := datadir.PriorLife(h.opt.DataDir)
+	if err != nil {
+		return err
+	}
+	h.life = datadir.NewLife()
 	c := h.opt.Config.Cluster
 	h.member, err = cluster.Join(ctx, cluster.Options{
+		Life: h.life, Prior: prior,
 		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.log,
 	})
 	return err
@@ -116,6 +122,13 @@ func (h *Host) runSet(ctx context.Context) (swarm.RunSet, error) {
 	}
 	for _, id := range suspects {
 		h.running.Forget(id)
+	}
+	// Whoever takes the slots of the life before has to know of its death.
+	if err := h.member.FencePrior(ctx); err != nil {
+		return nil, fmt.Errorf("free the slots that this host had when it ended: %w", err)
+	}
+	if err := datadir.KeepLife(h.opt.DataDir, h.life); err != nil {
+		return nil, err
 	}
 	return h.member.Share(h.running, life[:]), nil
 }

@@ -39,6 +39,7 @@ type Host struct {
 	log         *slog.Logger
 	store       *sqlite.Store
 	member      *cluster.Member // nil for a host that shares its store with no other
+	life        string          // names this start among those of the data directory
 	audit       *audit.Log
 	tokens      *auth.Tokens
 	running     *quarantine.RunningSet

@@ -30,7 +30,7 @@ func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Optio
 }
 
 // OpenShared takes the store of a server into use, beside the other hosts of a cluster. The host
-// has a data directory of its own.
+// has a data directory of its own, which no other one uses meanwhile.
 func OpenShared(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
 	err := sqlite.PrepareDir(dir)
 	if err != nil {
@@ -40,7 +40,7 @@ func OpenShared(ctx context.Context, dir string, s config.Store, opt sqlite.Opti
 		return nil, &KeyError{err}
 	}
 	at := server(s)
-	at.Shared = true
+	at.Shared, at.Dir = true, dir
 	return sqlite.OpenServer(ctx, at, opt)
 }
 

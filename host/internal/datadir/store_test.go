@@ -44,3 +44,21 @@ func TestServerDirectory(t *testing.T) {
 		t.Errorf("the directory is %v, %v", info, err)
 	}
 }
+
+// TestSharedDirectory: hosts that share a server have a data directory each.
+func TestSharedDirectory(t *testing.T) {
+	t.Parallel()
+	at, dir := emptyServer(t), t.TempDir()
+	s, err := OpenShared(t.Context(), dir, at, sqlite.Options{})
+	mustDo(t, err)
+	if _, err := OpenShared(t.Context(), dir, at, sqlite.Options{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("OpenShared() of a directory that is in use = %v", err)
+	}
+	other, err := OpenShared(t.Context(), t.TempDir(), at, sqlite.Options{})
+	mustDo(t, err)
+	mustDo(t, other.Close())
+	mustDo(t, s.Close())
+	s, err = OpenShared(t.Context(), dir, at, sqlite.Options{})
+	mustDo(t, err)
+	mustDo(t, s.Close())
+}

@@ -64,6 +64,12 @@ const (
 // joinHost starts a host on a database.
 func joinHost(t *testing.T, dsn string) *testHost {
 	t.Helper()
+	return joinLife(t, dsn, "", "")
+}
+
+// joinLife is joinHost of a start with a name, and the name of the one before it.
+func joinLife(t *testing.T, dsn, life, prior string) *testHost {
+	t.Helper()
 	connector, err := postgres.NewConnector(dsn, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +85,7 @@ func joinHost(t *testing.T, dsn string) *testHost {
 	}
 	h.Member, err = Join(t.Context(), Options{
 		DSN: dsn, HID: h.writer.HID(), Address: fmt.Sprint("http://host-", h.writer.HID()), Beat: testBeat, TTL: testTTL,
-		Now: func() time.Time { return h.clock.now },
+		Now: func() time.Time { return h.clock.now }, Life: life, Prior: prior,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -127,6 +127,33 @@ func (m *Member) Fence(ctx context.Context, hid, seen int64) (fenced bool, err e
 	return n > 0, err
 }
 
+// priorFences bounds how often an earlier host is fenced that gives signs of life nevertheless: the server
+// may still do what it sent last.
+const priorFences = 3
+
+// FencePrior fences [Options].Prior: nobody waits for TTL until its slots are free.
+func (m *Member) FencePrior(ctx context.Context) error {
+	const text = "SELECT hid, b.n FROM roster r JOIN hosts h USING (hid) JOIN beats b USING (hid) WHERE r.life = $1 AND hid <> $2 AND NOT h.dead"
+	if m.opts.Prior == "" {
+		return nil
+	}
+	for range priorFences {
+		var hid, seen int64
+		err := m.moves.query(ctx, text, []any{m.opts.Prior, m.opts.HID}, func(r pgx.Rows) error { return r.Scan(&hid, &seen) })
+		if err != nil || hid == 0 {
+			return err
+		}
+		fenced, err := m.Fence(ctx, hid, seen)
+		if err != nil {
+			return err
+		}
+		if fenced {
+			m.opts.Logger.Info("this host ended without giving its slots away: they are free now", "host", hid)
+		}
+	}
+	return nil
+}
+
 // takeFree gives a host slots without a host, or of a dead one. The server checks a slot again
 // that another host has taken meanwhile, but joins it with the row of the host before, or with
 // none: a slot whose host is not found is not free

@@ -18,6 +18,9 @@ type Options struct {
 	// Version is the version of skep, Features the highest feature level that it has, default [Features].
 	Version  string
 	Features int
+	// Life names this start of the host, unlike any other; Prior one of the same host that is dead for
+	// certain, empty for none. Its slots are free at once.
+	Life, Prior string
 	// Beat is the time between two signs of life, TTL that without one until the others take
 	// the host's slots. Defaults 1 s and 6 s.
 	Beat, TTL time.Duration

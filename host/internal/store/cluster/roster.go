@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS roster (
 	features INT NOT NULL,
 	draining BOOL NOT NULL DEFAULT false
 );
+ALTER TABLE roster ADD COLUMN IF NOT EXISTS life TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS feature_level (
 	one   BOOL PRIMARY KEY DEFAULT true CHECK (one),
 	level INT NOT NULL
@@ -55,7 +56,7 @@ type Listed struct {
 func (m *Member) enlist(ctx context.Context) error {
 	err := errors.Join(
 		m.moves.exec(ctx, "INSERT INTO feature_level (level) VALUES ($1) ON CONFLICT DO NOTHING", m.opts.Features),
-		m.moves.exec(ctx, "INSERT INTO roster (hid, version, features) VALUES ($1, $2, $3)", m.opts.HID, m.opts.Version, m.opts.Features))
+		m.moves.exec(ctx, "INSERT INTO roster (hid, version, features, life) VALUES ($1, $2, $3, $4)", m.opts.HID, m.opts.Version, m.opts.Features, m.opts.Life))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type Server struct {
 	// Shared leaves other hosts their writes, which have it too. The caller makes the host a
 	// member of theirs.
 	Shared bool
+	// Dir is a data directory that is locked while the store is open, empty for none.
+	Dir string
 	// Logger is told when the server is away; it may be nil.
 	Logger *slog.Logger
 }
@@ -68,6 +71,11 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 			err = errors.Join(err, s.release())
 		}
 	}()
+	if at.Dir != "" {
+		if s.lock, err = takeLock(filepath.Join(at.Dir, lockName)); err != nil {
+			return nil, err
+		}
+	}
 	if s.writer, err = openServerWriter(ctx, connector, opts); err != nil {
 		return nil, err
 	}
