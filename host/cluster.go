@@ -99,6 +99,11 @@ func (s sharing) GrantSpend(ctx context.Context, tenant string, day int64, least
 	return s.store.GrantSpend(ctx, tenant, day, least, bound)
 }
 
+// CountRunning implements [swarm.Cluster].
+func (s sharing) CountRunning(ctx context.Context, tenant string) (int, error) {
+	return s.store.CountRunning(ctx, tenant)
+}
+
 // Deaths implements [swarm.Cluster].
 func (s sharing) Deaths() map[swarm.TurnID]swarm.Deaths {
 	found := s.Member.Deaths()

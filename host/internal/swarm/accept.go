@@ -40,6 +40,7 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 		return nil, err
 	}
 	mut.Encoded = token.release
+	mut.Admission = part.admission
 	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
 		return r.repeat(p, first)

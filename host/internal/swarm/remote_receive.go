@@ -342,6 +342,7 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	mut.applyStallRule()
 	t.mu.Unlock()
 	subs := mut.takeSubmissions(in)
+	mut.Admission = part.admission
 	first, err := r.acceptMutation(ctx, mut.Mutation, subs[0])
 	if errors.Is(err, ErrDuplicate) {
 		return r.duplicateReceipt(ctx, t.key, in, first, o)

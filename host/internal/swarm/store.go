@@ -60,7 +60,7 @@ type TaskLog interface {
 	// Accept applies m and records sub and m.Submissions. If the (instance, door, key) of
 	// one of them is taken and has not expired at m.Task.Updated, Accept writes nothing
 	// and returns the earlier submission with ErrDuplicate. Of two overlapping calls with
-	// one key, one wins.
+	// one key, one wins. It returns ErrQuota if m.Admission does not hold.
 	Accept(ctx context.Context, m Mutation, sub Submission) (Submission, error)
 	// Commit applies m. It returns ErrQuota if m.KV does not fit.
 	Commit(ctx context.Context, m Mutation) error

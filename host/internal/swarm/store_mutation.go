@@ -33,6 +33,8 @@ type Mutation struct {
 	Record *Record
 	KV     []KVWrite
 	Blobs  []Blob
+	// Admission bounds what the tenant has with it, nil for no bounds. Only Accept heeds it.
+	Admission *Admission `json:"-"`
 	// Encoded, if set, is what MarkEncoded calls.
 	Encoded func() `json:"-"`
 }

@@ -85,6 +85,9 @@ func (r *Runtime) commitWithRetry(m Mutation) error {
 // caller holds the task's commit lock.
 func (r *Runtime) acceptMutation(ctx context.Context, m Mutation, sub Submission) (Submission, error) {
 	first, err := r.store.Accept(ctx, m, sub)
+	if m.Admission != nil && errors.Is(err, ErrQuota) {
+		return first, m.Admission.refusal(r, m.Task.Key.Tenant)
+	}
 	if hasOutcome(ctx, err) {
 		return first, err
 	}

@@ -35,6 +35,8 @@ func (*sharingHost) Alive() bool { return true }
 
 func (*sharingHost) Claim(context.Context, []slot.Slot) ([]swarm.RunningTask, error) { return nil, nil }
 
+func (*sharingHost) CountRunning(context.Context, string) (int, error) { return 0, nil }
+
 func (*sharingHost) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
 
 // GrantSpend grants what is asked for, and no more.

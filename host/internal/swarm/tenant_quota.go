@@ -57,6 +57,8 @@ type reservation struct {
 	// peer is the swarm that has one task more by it, nil for none.
 	peer     *peerKey
 	released bool
+	// admission is what the store checks, nil for nothing.
+	admission *Admission
 }
 
 // reserveQuota reserves a post's part. The caller releases it.
@@ -69,12 +71,16 @@ func (r *Runtime) reserveQuota(ctx context.Context, t *activeTask, p Post) (*res
 	if err != nil {
 		return nil, err
 	}
+	open, err := r.countOpen(ctx, t.key.Tenant, d)
+	if err != nil {
+		return nil, err
+	}
 	rows := max(1, d.rows) // a resumed turn is one
 	if err := r.reserveInstance(ctx, t, rows); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
-	over := r.checkQuota(t.key.Tenant, d, kept)
+	over := r.checkQuota(t.key.Tenant, d, kept, open)
 	if over == nil {
 		tl := r.tenantLoad(t.key.Tenant)
 		tl.rows, tl.tasks = tl.rows+d.rows, tl.tasks+d.tasks
@@ -84,7 +90,7 @@ func (r *Runtime) reserveQuota(ctx context.Context, t *activeTask, p Post) (*res
 		r.releaseInstance(t.key.InstanceKey, rows)
 		return nil, &Refusal{Kind: ErrLimit, Text: over.text, Retry: over.retry}
 	}
-	return &reservation{rt: r, key: t.key.InstanceKey, rows: rows, quotaDemand: d}, nil
+	return &reservation{rt: r, key: t.key.InstanceKey, rows: rows, quotaDemand: d, admission: r.admission(t.key.Tenant, d)}, nil
 }
 
 func (v *reservation) release() {
@@ -145,13 +151,30 @@ func (r *Runtime) footprint(ctx context.Context, tenant string) (Footprint, erro
 	return f, err
 }
 
-// checkQuota checks a demand against a tenant's quota. The caller holds mu.
-func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint) *quotaExcess {
-	q := r.quotas[tenant].Quota
+// countOpen counts the tasks of a tenant that run at all hosts that share the store, if a quota needs it.
+// It refuses most of what the store would refuse: of posts at once the store decides.
+func (r *Runtime) countOpen(ctx context.Context, tenant string, d quotaDemand) (int, error) {
+	if r.share.cluster == nil || r.quotas[tenant].Quota.Tasks <= 0 || d.tasks == 0 {
+		return 0, nil
+	}
+	return r.share.cluster.CountRunning(ctx, tenant)
+}
+
+// checkQuota checks a demand against a tenant's quota; open is what [Runtime.countOpen] has returned. The
+// caller holds mu.
+func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint, open int) *quotaExcess {
 	var has tenantLoad
 	if tl := r.tenantLoads[tenant]; tl != nil {
 		has = *tl
 	}
+	if open > has.running+has.tasks {
+		has.running, has.tasks = open, 0
+	}
+	return r.quotas[tenant].Quota.check(tenant, d, has, kept, r.now())
+}
+
+// check checks a demand of a tenant that has something.
+func (q Quota) check(tenant string, d quotaDemand, has tenantLoad, kept Footprint, now time.Time) *quotaExcess {
 	over := func(retry time.Duration, key, has string) *quotaExcess {
 		return &quotaExcess{fmt.Sprintf("tenant %q has %s, its quota; raise [tenants.%s] %s", tenant, has, tenant, key), retry}
 	}
@@ -161,7 +184,7 @@ func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint) *quot
 	case q.Queue > 0 && d.rows > 0 && has.waiting+has.rows+d.rows > q.Queue:
 		return over(retrySoon, "queue or try later", countNoun(int64(has.waiting+has.rows), "message")+" waiting")
 	case q.MessagesPerDay > 0 && d.rows > 0 && kept.Made+int64(has.rows+d.rows) > q.MessagesPerDay:
-		return over(untilTomorrow(r.now()), "messages_per_day or try tomorrow (UTC)", "made "+countNoun(kept.Made, "message")+" today")
+		return over(untilTomorrow(now), "messages_per_day or try tomorrow (UTC)", "made "+countNoun(kept.Made, "message")+" today")
 	case q.Storage > 0 && d.keeps && kept.Bytes >= q.Storage:
 		return over(retryStorage, "storage, or shorten [store] history_retention", countNoun(kept.Bytes, "byte")+" stored")
 	case q.Storage > 0 && d.bytes > 0 && kept.Bytes+d.bytes > q.Storage:
@@ -233,7 +256,7 @@ func (t *Turn) checkDemand(op abi.Op, d quotaDemand) *abi.Error {
 	}
 	t.rt.mu.Lock()
 	defer t.rt.mu.Unlock()
-	if over := t.rt.checkQuota(t.task.key.Tenant, d, kept); over != nil {
+	if over := t.rt.checkQuota(t.task.key.Tenant, d, kept, 0); over != nil {
 		return abi.Errorf(abi.CodeLimit, op, "quota", "%s", over.text)
 	}
 	return nil

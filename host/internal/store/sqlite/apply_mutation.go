@@ -10,6 +10,9 @@ import (
 
 // apply implements change.
 func (e *encodedMutation) apply(ctx context.Context, t *tables) (steps int, err error) {
+	if e.refused {
+		return 0, nil
+	}
 	if err := t.useKey(ctx, e.closer.key(), e.key.Tenant); err != nil {
 		return 0, err
 	}

@@ -40,6 +40,9 @@ type encodedMutation struct {
 	// earlier is set instead of anything being written when the key of a post is
 	// taken.
 	earlier *swarm.Submission
+	// admission has bounds of the tenant, nil for none. Nothing is written once it is refused.
+	admission *swarm.Admission
+	refused   bool
 }
 
 type encodedSubmission struct {
@@ -100,7 +103,11 @@ func (s *Store) accept(ctx context.Context, st swarm.Mutation, posts []swarm.Sub
 	}
 	if err == nil {
 		st.MarkEncoded()
+		e.admission = st.Admission
 		err = s.writer.submit(ctx, e)
+	}
+	if err == nil && e.refused {
+		err = swarm.ErrQuota
 	}
 	if err != nil || e.earlier == nil {
 		return nil, err

@@ -63,6 +63,7 @@ func (w *writer) applyRepeatedly(ctx context.Context, g *group) error {
 		switch {
 		case errors.Is(err, errUnexpected):
 			waiting = false
+		case errors.Is(err, errExceeded):
 		case !errors.Is(err, errRepeat):
 			return err
 		}
@@ -100,6 +101,8 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 			w.tables.delta.reset()
 		}
 	}()
+	w.tables.shared.beginAdmissions()
+	clear(g.results)
 	steps, err := w.applyAll(ctx, g)
 	if err != nil {
 		return err
@@ -111,6 +114,9 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 		return err
 	}
 	if err := w.tables.checkExpected(); err != nil {
+		return err
+	}
+	if err := w.tables.shared.checkAdmissions(ctx); err != nil {
 		return err
 	}
 	began := w.now()
@@ -166,6 +172,9 @@ func (w *writer) applyJob(ctx context.Context, j job, release bool) (steps int, 
 		err = w.releaseChange(ctx)
 	}
 	w.tables.delta.endChange(err == nil)
+	if err == nil {
+		w.tables.shared.admit(j.change)
+	}
 	return steps, err
 }
 

@@ -218,6 +218,8 @@ var serverMigrations = []string{
 		why    BYTEA NOT NULL,
 		PRIMARY KEY (tenant, swarm, agent)
 	);`,
+	// Hosts that share a server count the tasks of a tenant that run.
+	`CREATE INDEX tasks_open ON tasks (tenant) WHERE state = 'running';`,
 }
 
 // numberColumns are the columns that number the rows of their tables.

@@ -25,16 +25,17 @@ type sharedStmts struct {
 	// lockAlone fails as long as another host shares the server, and keeps others out.
 	lockAlone, unlockAlone *sql.Stmt
 	// raise raises a version with the group, and wakes the other hosts once the group is there.
-	raise    *sql.Stmt
-	granting grantStmts
-	hid      int64
+	raise     *sql.Stmt
+	granting  grantStmts
+	admitting admissionStmts
+	hid       int64
 	// used are the slots that the group in hand writes to.
 	used map[slot.Slot]bool
 }
 
 // share prepares the statements of a host that shares a server.
 func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
-	s := &sharedStmts{hid: hid, used: map[slot.Slot]bool{}, granting: grantStmts{asked: map[string]bool{}}}
+	s := &sharedStmts{hid: hid, used: map[slot.Slot]bool{}, granting: grantStmts{asked: map[string]bool{}}, admitting: admissionStmts{admitted: map[string][]*encodedMutation{}}}
 	t.shared = s
 	// A server whose rows were copied may have journals without a number reserved.
 	const highest = "INSERT INTO meta AS m VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = greatest(m.value, excluded.value)"
@@ -45,8 +46,10 @@ func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 	if _, err := reserved.ExecContext(ctx, t.lastJID); err != nil {
 		return err
 	}
-	if err := prepare(ctx, stmts, s.granting.texts()); err != nil {
-		return err
+	for _, texts := range []map[**sql.Stmt]string{s.granting.texts(), s.admitting.texts()} {
+		if err := prepare(ctx, stmts, texts); err != nil {
+			return err
+		}
 	}
 	return prepare(ctx, stmts, map[**sql.Stmt]string{
 		&s.reserveJIDs: "INSERT INTO meta AS m VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = m.value + excluded.value RETURNING value",

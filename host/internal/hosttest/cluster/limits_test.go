@@ -1,0 +1,73 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"skep/host/client"
+	"skep/host/internal/hosttest"
+	"skep/host/internal/store/pgtest"
+)
+
+// openTasks lets callers post tasks that stay open at hosts, and returns those that were accepted.
+func openTasks(t *testing.T, round string, hosts []*hosttest.Process, callers int) (accepted []string) {
+	t.Helper()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for n := range callers {
+		c, err := client.New(client.Options{URL: "http://" + hosts[n%len(hosts)].Addr, Token: hosttest.ScriptKey, NoWait: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			defer c.Close()
+			r, err := c.PostAsync(t.Context(), client.Post{Task: fmt.Sprint(round, n), Body: `[["sleep",{"ms":600000}]]`})
+			var refused *client.Error
+			switch {
+			case err == nil:
+				mu.Lock()
+				accepted = append(accepted, r.Task)
+				mu.Unlock()
+			case !errors.As(err, &refused) || refused.Status != http.StatusTooManyRequests ||
+				!strings.Contains(refused.Detail, `tenant "default" has 5 tasks running, its quota; raise [tenants.default] tasks or try later`):
+				t.Errorf("caller %d: %v", n, err)
+			}
+		})
+	}
+	all.Wait()
+	return accepted
+}
+
+// TestOpenTasks: whatever 64 callers of three hosts post at once, their tenant has as many tasks open as its
+// quota, and no more. The tasks of a host that is killed stay open, and make room when they end elsewhere.
+func TestOpenTasks(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipOnServer(t, "its hosts share a server of their own")
+	const quota, callers = 5, 64
+	hosts := hostsRunning(t, 3, pgtest.Schema(t), hosttest.ScriptSwarm+fmt.Sprintf("[tenants.default]\ntasks = %d\n", quota))
+	for _, h := range hosts {
+		h.Client()
+	}
+	first := openTasks(t, "first", hosts, callers)
+	if len(first) != quota {
+		t.Fatalf("%d tasks are open, want %d", len(first), quota)
+	}
+	hosts[2].Kill()
+	hosts = hosts[:2]
+	if more := openTasks(t, "lost", hosts, 4); len(more) > 0 {
+		t.Errorf("with the tasks of a host that was killed %d more are open", len(more))
+	}
+	c := hosts[0].Client()
+	for _, task := range first {
+		if err := c.Cancel(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if second := openTasks(t, "second", hosts, callers); len(second) != quota {
+		t.Errorf("%d tasks are open after the first have ended, want %d", len(second), quota)
+	}
+}
