@@ -66,6 +66,7 @@ type other struct {
 	version  string
 	features int
 	draining bool
+	leaving  bool
 }
 
 // Join readies a host to be a member. The others count with it from its first sign of life, so it
@@ -151,12 +152,12 @@ func (m *Member) readAll(ctx context.Context, began time.Time, member bool) erro
 // readHosts reads who is not dead.
 func (m *Member) readHosts(ctx context.Context) (map[int64]*other, error) {
 	seen := map[int64]*other{}
-	const text = `SELECT h.hid, b.n, b.address, coalesce(r.version, ''), coalesce(r.features, 0), coalesce(r.draining, false)
+	const text = `SELECT h.hid, b.n, b.address, coalesce(r.version, ''), coalesce(r.features, 0), coalesce(r.draining, false), coalesce(r.leaving, false)
 		FROM hosts h JOIN beats b USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead`
 	err := m.beats.query(ctx, text, nil, func(r pgx.Rows) error {
 		var hid int64
 		o := &other{}
-		err := r.Scan(&hid, &o.n, &o.address, &o.version, &o.features, &o.draining)
+		err := r.Scan(&hid, &o.n, &o.address, &o.version, &o.features, &o.draining, &o.leaving)
 		seen[hid] = o
 		return err
 	})
@@ -243,7 +244,7 @@ func (m *Member) Changed() <-chan struct{} {
 	return m.changed
 }
 
-// Retire makes the host take no more slots.
+// Retire makes the host take no more slots. The others see it with the next move, and share them.
 func (m *Member) Retire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,10 @@ var errWork = errors.New("the work of the host's slots")
 // host has its share. Run does it after each beat.
 func (m *Member) Move(ctx context.Context, moves Moves) error {
 	m.fenceSilent(ctx)
-	if m.isRetiring() || !m.mayTakeSlots() {
+	if m.isRetiring() {
+		return m.moves.exec(ctx, leave, m.opts.HID)
+	}
+	if !m.mayTakeSlots() {
 		return nil
 	}
 	own, err := m.own(ctx)

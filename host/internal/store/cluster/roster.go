@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS roster (
 	features INT NOT NULL,
 	draining BOOL NOT NULL DEFAULT false
 );
-ALTER TABLE roster ADD COLUMN IF NOT EXISTS life TEXT NOT NULL DEFAULT '';
+ALTER TABLE roster ADD COLUMN IF NOT EXISTS life TEXT NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS leaving BOOL NOT NULL DEFAULT false;
 CREATE TABLE IF NOT EXISTS feature_level (
 	one   BOOL PRIMARY KEY DEFAULT true CHECK (one),
 	level INT NOT NULL
@@ -98,7 +98,7 @@ func (m *Member) List() (list []Listed, level int) {
 	}
 	for hid, o := range m.others {
 		list = append(list, Listed{
-			Place: Place{hid, o.address}, Version: o.version, Features: o.features, Draining: o.draining,
+			Place: Place{hid, o.address}, Version: o.version, Features: o.features, Draining: o.draining || o.leaving,
 			Slots: slots[hid], Silent: o.silent + since,
 		})
 	}
@@ -109,7 +109,11 @@ func (m *Member) List() (list []Listed, level int) {
 // drain makes a host give its slots away, if there is another one that takes them.
 const drain = `UPDATE roster SET draining = true WHERE hid = $1
 	AND EXISTS (SELECT 1 FROM hosts h JOIN beats USING (hid) WHERE h.hid = $1 AND NOT h.dead)
-	AND EXISTS (SELECT 1 FROM roster r JOIN hosts h USING (hid) JOIN beats USING (hid) WHERE r.hid <> $1 AND NOT r.draining AND NOT h.dead)`
+	AND EXISTS (SELECT 1 FROM roster r JOIN hosts h USING (hid) JOIN beats USING (hid)
+		WHERE r.hid <> $1 AND NOT r.draining AND NOT r.leaving AND NOT h.dead)`
+
+// leave makes the others see that a host takes no more slots, also where all others are drained.
+const leave = "UPDATE roster SET leaving = true WHERE hid = $1 AND NOT leaving"
 
 // Drain makes a host give its slots away and take no more, until it is started again. The hosts see it with
 // their next beat. Where all hosts that are alive are drained each takes its share nevertheless.
@@ -157,18 +161,27 @@ func (m *Member) act(ctx context.Context, do func(*session) error) error {
 	return errors.Join(do(&s), s.close())
 }
 
-// takers is how many hosts take slots, and whether this one does.
+// takers is how many hosts take slots, and whether this one does. Where none does but hosts that are drained,
+// these do: nobody else would do the work.
 func (m *Member) takers() (n int, takes bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	drained := 0
 	for _, o := range m.others {
-		if !o.draining {
+		switch {
+		case o.leaving:
+		case o.draining:
+			drained++
+		default:
 			n++
 		}
 	}
-	if n == 0 { // nobody else would do the work
-		return max(1, len(m.others)), true
-	}
 	own := m.others[m.opts.HID]
-	return n, own != nil && !own.draining
+	switch {
+	case own == nil || own.leaving:
+		return max(1, n), false
+	case n == 0:
+		return drained, true
+	}
+	return n, !own.draining
 }

@@ -74,6 +74,45 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestRetiringBesideDrained: the slots of a host that is drained or lost go to those that stay, while another one
+// stops: it takes none any more, however long its turns take to end. With no other host they go to those that
+// are drained.
+func TestRetiringBesideDrained(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	stays, drained, stops := joinHost(t, dsn), joinHost(t, dsn), joinHost(t, dsn)
+	settle(t, stays, drained, stops)
+	wantShares(t, stays, drained, stops)
+	kept := len(stops.works)
+	stops.Retire()
+	settle(t, stops, stays, drained)
+	if !stays.listed(t, stays, drained, stops)[stops.opts.HID].Draining {
+		t.Error("the host that stops is listed as one that takes slots")
+	}
+	if err := stays.Drain(t.Context(), drained.opts.HID); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, stops, stays, drained)
+	if n := len(stays.works) + kept; n != int(slots) || len(stops.works) != kept || len(drained.works) > 0 {
+		t.Errorf("%d slots are worked on, %d by the host that is drained", n, len(drained.works))
+	}
+	if err := stays.Drain(t.Context(), stays.opts.HID); !errors.Is(err, ErrLastHost) {
+		t.Errorf("the last host that takes slots beside one that stops is drained: %v", err)
+	}
+	if err := stays.Leave(t.Context(), stays); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, stops, drained)
+	if n := len(drained.works) + kept; n != int(slots) {
+		t.Errorf("%d slots are worked on by the host that is drained and one that stops", n)
+	}
+	if err := stops.Leave(t.Context(), stops); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, drained)
+	wantShares(t, drained)
+}
+
 // TestLevel: the feature level rises to what all hosts have, when an operator says so and not before, and
 // refuses hosts that do not have it: those that start, and one that was about to.
 func TestLevel(t *testing.T) {
