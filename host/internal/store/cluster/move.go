@@ -178,6 +178,9 @@ func (m *Member) takeUp(ctx context.Context, list []Slot, moves Moves) error {
 		return fmt.Errorf("%w: take up %d: %w", errWork, len(list), err)
 	}
 	m.setServes(list, true)
+	if err := m.pruneHosts(ctx); err != nil {
+		m.opts.Logger.Warn("cannot drop what is kept of hosts that are dead", "err", err)
+	}
 	return nil
 }
 

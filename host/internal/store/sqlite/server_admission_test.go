@@ -32,7 +32,7 @@ func shareSlots(t *testing.T, n int) (hosts []*Store) {
 func hostOf(hosts []*Store, task string) *Store { return hosts[int(slotOf(testKey(task)))%len(hosts)] }
 
 // mostOpen is how many tasks of the tenant are open at a time in these tests, mostBytes how much it stores.
-const mostOpen, mostBytes = 22, 40_000
+const mostOpen, mostBytes = 8, 40_000
 
 // admit posts a message that starts a task, within bounds.
 func admit(t *testing.T, s *Store, task string, bounds swarm.AdmissionBounds, body []byte) error {
