@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -32,6 +33,13 @@ func (h *Host) isShared() bool { return h.opt.Config.Cluster.Advertise != "" }
 
 // openShared opens the store on a server beside other hosts, and makes the host one of them.
 func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
+	var joined atomic.Pointer[cluster.Member]
+	opt.Level = func() int {
+		if m := joined.Load(); m != nil {
+			return m.Level()
+		}
+		return 0
+	}
 	var err error
 	if h.store, err = datadir.OpenShared(ctx, h.opt.DataDir, h.opt.Config.Store, opt); err != nil {
 		return err
@@ -46,6 +54,7 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 		Life: h.life, Prior: prior,
 		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.log,
 	})
+	joined.Store(h.member)
 	return err
 }
 

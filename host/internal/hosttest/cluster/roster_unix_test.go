@@ -74,7 +74,7 @@ func TestClusterCommands(t *testing.T) {
 	rsp, metrics := hosttest.Fetch(t, http.DefaultClient, "http://"+hosts[0].Admin()+"/metrics")
 	for _, want := range []string{
 		"skep_cluster_hosts 2\n", `skep_cluster_slots{state="here"} 1024`, `skep_cluster_slots{state="nowhere"} 0`, "skep_cluster_fences_total 0\n",
-		"skep_cluster_feature_level 1\n", "skep_cluster_beats_late_total ", "skep_cluster_slots_given_total ", "skep_cluster_slots_taken_total ",
+		"skep_cluster_feature_level 2\n", "skep_cluster_beats_late_total ", "skep_cluster_slots_given_total ", "skep_cluster_slots_taken_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("%s: the metrics have no %s", rsp.Status, want)
@@ -83,7 +83,7 @@ func TestClusterCommands(t *testing.T) {
 	if _, metrics := hosttest.Fetch(t, http.DefaultClient, "http://"+hosts[1].Admin()+"/metrics"); !strings.Contains(metrics, `skep_cluster_forward_duration_seconds_count{outcome="answered"}`) {
 		t.Error("the host that was drained has sent no request on")
 	}
-	if out, err := skep(hosts[0], operatorKey, "finalize"); err != nil || !strings.Contains(out, "the feature level is 1") {
+	if out, err := skep(hosts[0], operatorKey, "finalize"); err != nil || !strings.Contains(out, "the feature level is 2") {
 		t.Error(out, err)
 	}
 	audited := hosttest.ReadText(t, filepath.Join(hosts[1].Data(), audit.Name)) + hosttest.ReadText(t, filepath.Join(hosts[0].Data(), audit.Name))

@@ -29,8 +29,9 @@ CREATE TABLE IF NOT EXISTS feature_level (
 );`
 
 // Features is the highest feature level that this version of skep writes and reads. One that writes what
-// older versions do not understand raises it, and writes that once the hosts have the level.
-const Features = 1
+// older versions do not understand raises it, and writes that once the hosts have the level. Level 2:
+// bodies are packed with phrases, see [sqlite.Options].
+const Features = 2
 
 var (
 	// ErrNoHost means that no host that is alive has a number.
@@ -104,6 +105,13 @@ func (m *Member) List() (list []Listed, level int) {
 	}
 	slices.SortFunc(list, func(a, b Listed) int { return cmp.Compare(a.HID, b.HID) })
 	return list, m.level
+}
+
+// Level returns the feature level that was read last, 0 before the first beat.
+func (m *Member) Level() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.level
 }
 
 // drain makes a host give its slots away, if there is another one that takes them.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,21 +21,23 @@ const (
 	codecPlain  = 0x01
 	codecPacked = 0x02 // an S2 block
 	codecSealed = 0x03
+	codecShort  = 0x04 // an S2 block after the phrases
+	// codecSealedPacked is what is sealed and packed, after the length of its content, a uvarint:
+	// pages are bounded by it.
+	codecSealedPacked = 0x05
 )
 
 // maxBody keeps a body below the engine's own limit on one value, so that it
 // is refused on its caller's goroutine and not inside a group.
 const maxBody = 256 << 20
 
-// worthwhile is the length from which bodies that repeat themselves are
-// compressed.
-const worthwhile = 1 << 10
-
 var errBody = errors.New("body cannot be read")
 
 // codec makes and reads bodies. It is safe for concurrent use.
 type codec struct {
 	ring *keyring.Ring // nil seals nothing and opens nothing
+	// level is the feature level of the hosts that share the store, nil where one has it alone.
+	level func() int
 }
 
 // encode renders v as a body. Markup characters stay as they are: the
@@ -62,20 +65,6 @@ func checkBody(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// compress packs a plain body if that makes it smaller.
-func compress(body []byte) []byte {
-	if len(body) < worthwhile {
-		return body
-	}
-	out := make([]byte, 1+s2.MaxEncodedLen(len(body)-1))
-	out[0] = codecPacked
-	out = out[:1+len(s2.Encode(out[1:], body[1:]))]
-	if len(out) >= len(body) {
-		return body
-	}
-	return out
-}
-
 // unwrap returns the content of a body that is not sealed.
 func unwrap(body []byte) ([]byte, error) {
 	if len(body) == 0 {
@@ -85,43 +74,49 @@ func unwrap(body []byte) ([]byte, error) {
 	case codecPlain:
 		return body[1:], nil
 	case codecPacked:
-		return decompress(body[1:])
+		return decompress(body[1:], s2.Decode)
+	case codecShort:
+		return decompress(body[1:], phrases().Decode)
 	}
 	return nil, fmt.Errorf("%w: codec 0x%02x is unknown to this version of skep", errBody, body[0])
 }
 
-// decompress refuses what would be larger than any body before it is there.
-func decompress(packed []byte) ([]byte, error) {
-	n, err := s2.DecodedLen(packed)
-	if err == nil && n > maxBody {
-		err = fmt.Errorf("%d bytes, at most %d are kept", n, maxBody)
+// sealedIn returns what is sealed in a body, nil for none, and how long the content is that it has if
+// it is not damaged.
+func sealedIn(body []byte) (sealed []byte, content int) {
+	if len(body) == 0 {
+		return nil, 0
 	}
-	var raw []byte
-	if err == nil {
-		raw, err = s2.Decode(nil, packed)
+	switch body[0] {
+	case codecSealed: // an older one may be packed
+		return body[1:], len(body) - 1 - keyring.Overhead - 1
+	case codecSealedPacked:
+		n, size := binary.Uvarint(body[1:])
+		return body[1+max(size, 0):], int(min(n, math.MaxInt32))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBody, err)
-	}
-	return raw, nil
+	return nil, 0
 }
 
 // sealedWith returns the key a body is sealed with, 0 for one that is not.
 func sealedWith(body []byte) keyring.ID {
-	if len(body) == 0 || body[0] != codecSealed {
-		return 0
-	}
+	sealed, _ := sealedIn(body)
 	// What is too short to name a key does not open either.
-	id, _ := keyring.KeyOf(body[1:])
+	id, _ := keyring.KeyOf(sealed)
 	return id
 }
 
-// contentSize returns how long the content of a body is that is not packed.
+// contentSize returns how long the content of a body is. Of what is sealed by an older version and
+// packed it is the packed length.
 func contentSize(body []byte) int {
-	if len(body) > 0 && body[0] == codecSealed {
-		return len(body) - 1 - keyring.Overhead - 1
+	if sealed, content := sealedIn(body); sealed != nil {
+		return content
 	}
-	return len(body) - 1
+	if len(body) > 0 && (body[0] == codecPacked || body[0] == codecShort) {
+		if n, err := s2.DecodedLen(body[1:]); err == nil {
+			return n
+		}
+	}
+	return max(len(body)-1, 0)
 }
 
 // opener reads the bodies of one place.
@@ -132,19 +127,23 @@ type opener struct {
 
 // open returns the content of a body.
 func (o opener) open(body []byte, at spot) ([]byte, error) {
-	if len(body) == 0 || body[0] != codecSealed {
+	sealed, content := sealedIn(body)
+	if sealed == nil {
 		return unwrap(body)
 	}
 	if o.ring == nil {
 		return nil, fmt.Errorf("%w: it is sealed and no keyring is in use", errBody)
 	}
-	plain, err := o.ring.Open(nil, body[1:], o.place.bind(at))
+	plain, err := o.ring.Open(nil, sealed, o.place.bind(at))
 	if errors.Is(err, keyring.ErrDestroyed) {
 		// Its row is about to go.
 		return nil, fmt.Errorf("%w: %w: %w", errBody, swarm.ErrErasing, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBody, err)
+	}
+	if body[0] == codecSealedPacked && content != contentSize(plain) {
+		return nil, fmt.Errorf("%w: it has %d bytes of content and says %d", errBody, contentSize(plain), content)
 	}
 	return unwrap(plain)
 }
@@ -185,8 +184,12 @@ func (c closer) close(body []byte, at spot) []byte {
 	if c.sealer == nil {
 		return body
 	}
-	out := make([]byte, 1, 1+len(body)+keyring.Overhead)
+	out := make([]byte, 1, 1+binary.MaxVarintLen32+len(body)+keyring.Overhead)
 	out[0] = codecSealed
+	if body[0] == codecShort || body[0] == codecPacked && c.hasPhrases() {
+		out[0] = codecSealedPacked
+		out = binary.AppendUvarint(out, uint64(contentSize(body)))
+	}
 	return c.sealer.Seal(out, body, c.place.bind(at))
 }
 

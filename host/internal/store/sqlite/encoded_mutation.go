@@ -147,7 +147,9 @@ func (s *Store) beginMutation(st swarm.Mutation) (c closer, leave func(), err er
 }
 
 func (s *Store) encodeMutation(ctx context.Context, c closer, st swarm.Mutation) (*encodedMutation, error) {
-	e, err := c.encodeMutation(st)
+	var e *encodedMutation
+	var err error
+	onOwnStack(func() { e, err = c.encodeMutation(st) })
 	if err == nil {
 		err = s.encodeBlobs(ctx, e, st)
 	}
@@ -187,6 +189,9 @@ func (e *encodedMutation) seal(table, name string, seq int64, v any) ([]byte, er
 	body, err := encode(v)
 	if err != nil {
 		return nil, err
+	}
+	if table != inQueue { // its rows are soon gone
+		body = e.closer.shorten(body)
 	}
 	body = e.closer.close(body, spot{table, name, seq})
 	e.size += len(body)

@@ -19,13 +19,13 @@ func FuzzBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	cl := closer{opener{&codec{ring}, placeOf(swarm.TaskKey{Task: "t"})}, sealer}
+	cl := closer{opener{&codec{ring: ring}, placeOf(swarm.TaskKey{Task: "t"})}, sealer}
 	at := spot{inEvents, "", 7}
 	plain, err := wrap(bytes.Repeat([]byte(`{"event":"e"} `), 200))
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, body := range [][]byte{nil, {codecPlain}, plain, compress(plain), cl.close(plain, at), cl.close(compress(plain), at), {codecSealed}, {codecPacked}} {
+	for _, body := range [][]byte{nil, {codecPlain}, plain, compress(plain), cl.shorten(plain), cl.close(plain, at), cl.close(compress(plain), at), {codecSealed}, {codecPacked}, {codecShort}} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -41,7 +41,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := cl.open(cl.close(compress(again), at), at)
+		back, err := cl.open(cl.close(cl.shorten(again), at), at)
 		if err != nil || !bytes.Equal(back, raw) {
 			t.Fatalf("a body of %d bytes does not come back: %v", len(raw), err)
 		}

@@ -156,7 +156,7 @@ func TestDiskFull(t *testing.T) {
 	var steps []swarm.Mutation
 	for i := range 10 {
 		st := testStep(fmt.Sprint(i), 1)
-		st.Events[0].Description = strings.Repeat("x", 10_000)
+		st.Events[0].Description = noise(10_000)
 		steps = append(steps, st)
 	}
 	for i, err := range together(t, s, steps) {

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"crypto/rand"
 	"database/sql"
+	"encoding/base64"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,4 +82,11 @@ func wantOpenError(t *testing.T, dir string, words ...string) {
 			t.Errorf("Open() = %v, want it to say %q", err, w)
 		}
 	}
+}
+
+// noise returns a text of n bytes that packing does not make smaller.
+func noise(n int) string {
+	raw := make([]byte, n)
+	_, _ = rand.Read(raw) // never fails
+	return base64.StdEncoding.EncodeToString(raw)[:n]
 }

@@ -34,7 +34,8 @@ func (s *Store) journal(ctx context.Context, key swarm.TaskKey, turn int64, w sw
 		return false, err
 	}
 	defer leave()
-	j, err := c.encodeJournal(key, turn, w)
+	var j *journalWrite
+	onOwnStack(func() { j, err = c.encodeJournal(key, turn, w) })
 	if err != nil {
 		return false, err
 	}

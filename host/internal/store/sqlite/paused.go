@@ -51,7 +51,7 @@ func (s *Store) storedPaused(ctx context.Context, within swarm.InstanceKey, iid,
 		return func(rows *sql.Rows) (p pausedTask, goOn bool, err error) {
 			first := left == swarm.PageBytes
 			p.key, err = scanTask(rows, &p.iid, &p.tid, &p.body)
-			left -= len(p.body)
+			left -= contentSize(p.body)
 			tasks--
 			more = tasks < 0 || left < 0 && !first
 			return p, !more, err

@@ -59,7 +59,7 @@ func (c closer) record(r swarm.Record) (*recordWrite, error) {
 		if out.input, err = wrap(r.Header.Input); err != nil {
 			return nil, err
 		}
-		out.input = c.close(compress(out.input), spot{inInputs, "", r.N})
+		out.input = c.close(c.packRecord(out.input), spot{inInputs, "", r.N})
 	}
 	switch {
 	case r.End != nil:
@@ -77,7 +77,7 @@ func (c closer) packed(v any, at spot) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.close(compress(body), at), nil
+	return c.close(c.packRecord(body), at), nil
 }
 
 func checkRecord(r swarm.Record) error {
@@ -305,7 +305,7 @@ func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, lim
 		return func(rows *sql.Rows) (st storedTurn, more bool, err error) {
 			err = rows.Scan(&st.n, &st.header, &st.end)
 			st.n = seqOf(st.n)
-			left -= len(st.header) + len(st.end)
+			left -= contentSize(st.header) + contentSize(st.end)
 			more, first = first || left >= 0, false
 			return st, more, err
 		}

@@ -87,9 +87,9 @@ type swappedBody struct {
 // add seals a body anew. It stays packed as it was.
 func (sw *bodySwap) add(c closer, it item) error {
 	body := it.body
-	if body[0] == codecSealed {
+	if sealed, _ := sealedIn(body); sealed != nil {
 		var err error
-		if body, err = c.ring.Open(nil, body[1:], it.place().bind(it.at)); err != nil {
+		if body, err = c.ring.Open(nil, sealed, it.place().bind(it.at)); err != nil {
 			return fmt.Errorf("%s %d of task %q: %w", it.at.table, it.at.seq, it.key.Task, err)
 		}
 	}

@@ -272,6 +272,9 @@ var migrations = []string{
 		why    BLOB NOT NULL,
 		PRIMARY KEY (tenant, swarm, agent)
 	) STRICT, WITHOUT ROWID;`,
+
+	// Bodies may be packed with phrases: older versions must not open the file.
+	"SELECT 1",
 }
 
 // migrate brings the schema to the version that steps lead to.

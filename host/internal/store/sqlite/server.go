@@ -86,6 +86,7 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 	if s.codec, err = openServerCodec(s.keyring, opts.Keyring); err != nil {
 		return nil, err
 	}
+	s.codec.level = opts.Level
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func openServerCodec(table *serverKeyring, opts *keyring.Options) (*codec, error
 	if err != nil {
 		return nil, err
 	}
-	return &codec{ring}, nil
+	return &codec{ring: ring}, nil
 }
 
 // RewrapServer is [Rewrap] of the keyring of a server that no host uses. Its keys are never

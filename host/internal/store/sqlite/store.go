@@ -34,6 +34,9 @@ type Options struct {
 	// "keyring" in the data directory, which is made with the first of them. A
 	// database that has been sealed does not open without.
 	Keyring *keyring.Options
+	// Level is the feature level of the hosts that share the store, which all of them read;
+	// nil where one host has it alone.
+	Level func() int
 }
 
 // Store is a data directory in use. Its methods are safe for concurrent use.
@@ -117,6 +120,7 @@ func (s *Store) openParts(ctx context.Context, dir string, opts Options) (todo [
 	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
 		return nil, err
 	}
+	s.codec.level = opts.Level
 	if s.writer, err = openWriter(ctx, s.path, opts); err != nil {
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func openCodec(dir string, opts *keyring.Options) (*codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &codec{ring}, nil
+	return &codec{ring: ring}, nil
 }
 
 // opener reads what was written to a task, or with an empty task to an

@@ -22,7 +22,7 @@ func TestTornLog(t *testing.T) {
 	const turns = 200
 	for i := range int64(turns) {
 		st := testStep(fmt.Sprint(i%tornTasks), i/tornTasks+1)
-		st.Events[0].Description = strings.Repeat("x", rand.IntN(6000))
+		st.Events[0].Description = noise(rand.IntN(6000))
 		if err := s.Commit(t.Context(), st); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"database/sql"
 	"os"
-	"strings"
 	"testing"
 	"time"
 )
@@ -32,7 +31,7 @@ func TestLogIsBounded(t *testing.T) {
 	s := openTest(t, dir)
 	db := openRaw(t, dir)
 	const size = 256 << 10
-	text := strings.Repeat("0123456789abcdef", size/16)
+	text := noise(size)
 	var largest int64
 	for i := range int64(100 << 20 / size) {
 		reader := startReading(t, db)
@@ -93,7 +92,7 @@ func TestLongReader(t *testing.T) {
 	}
 	tx := startReading(t, openRaw(t, dir))
 	defer tx.Rollback()
-	text := strings.Repeat("0123456789abcdef", 4096)
+	text := noise(64 << 10)
 	for i := range int64(500) { // 32 MiB, past the point where the engine checks the log in
 		st := testStep("t1", i+2)
 		st.Events[0].Description = text
