@@ -283,5 +283,15 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer done()
 	<-turnsEnded
-	return errors.Join(err, h.member.Leave(leaving, h.swarm))
+	saved := h.tokens.Save(leaving) // one that has left writes nothing
+	return errors.Join(err, saved, h.member.Leave(leaving, h.swarm))
+}
+
+// saveTokens writes which tokens were used. A use after the host has left the others is not written.
+func (h *Host) saveTokens(ctx context.Context) error {
+	err := h.tokens.Save(ctx)
+	if h.member != nil && errors.Is(err, swarm.ErrFenced) {
+		return nil
+	}
+	return err
 }
