@@ -31,13 +31,18 @@ func parse(swarm, dir string) (*config.Config, error) {
 // exist until stop has returned. computing is how many guests compute at once; 0 is
 // the default of the host.
 func runHost(ctx context.Context, swarm, data string, computing int) (url string, stop func(), err error) {
+	return runHostAt(ctx, swarm, data, "127.0.0.1:0", computing)
+}
+
+// runHostAt is runHost at an address.
+func runHostAt(ctx context.Context, swarm, data, listen string, computing int) (url string, stop func(), err error) {
 	cfg, err := parse(swarm, filepath.Dir(data))
 	if err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h, err := host.New(ctx, host.Options{
-		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
+		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: listen, AdminListen: "off",
 		Guests: computing, Subprocess: []string{"/proc/self/exe", process.Command},
 		Gateways: map[string]host.NewGateway{toy.Name: openToy},
 	})
@@ -77,6 +82,11 @@ func runTemporaryHost(ctx context.Context, swarm string, computing int) (url str
 
 // startHost runs a host in a child.
 func startHost(ctx context.Context, swarm string, env ...string) (*child, error) {
+	return startHostAt(ctx, swarm, "127.0.0.1:0", env...)
+}
+
+// startHostAt is startHost at an address.
+func startHostAt(ctx context.Context, swarm, listen string, env ...string) (*child, error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, err
@@ -84,7 +94,7 @@ func startHost(ctx context.Context, swarm string, env ...string) (*child, error)
 	err = os.WriteFile(filepath.Join(dir, "bench.toml"), []byte(swarm), 0o600)
 	var c *child
 	if err == nil {
-		c, err = startServer(ctx, env, "host", dir)
+		c, err = startServer(ctx, env, "host", dir, listen)
 	}
 	if err != nil {
 		remove()
@@ -102,7 +112,7 @@ func hostJob(ctx context.Context, p pipe, args []string) error {
 	}
 	computing, restore := hostProcess()
 	defer restore()
-	url, stop, err := runHost(ctx, string(text), filepath.Join(args[0], "data"), computing)
+	url, stop, err := runHostAt(ctx, string(text), filepath.Join(args[0], "data"), args[1], computing)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,8 @@ var parts = []part{
 	{"declarations", "The compiler of ACP, beside Go's own parser", declarations},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},
+	{"stores", "A task on PostgreSQL, beside one on SQLite", stores},
+	{"cluster", "Hosts that share a server", clusters},
 	{"writes", "Durable writes of a turn", writes},
 	{"growth", "A message as queue, history, tasks and tenants grow", growth},
 	{"tenants", "Parked tenants", parkedTenants},

@@ -79,6 +79,21 @@ func start(t testing.TB, more string) *Server {
 	return s
 }
 
+// Open starts a server for a program that is no test, until Close.
+func Open() (*Server, error) { return makeServer("") }
+
+// Close ends the server and removes its files.
+func (s *Server) Close() error { return s.stop() }
+
+// PID is the process whose descendants are the server.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// MakeSchema makes a schema, and returns a DSN that leads to it.
+func (s *Server) MakeSchema(ctx context.Context) (dsn string, err error) {
+	name := "t" + strconv.FormatInt(schemas.Add(1), 10)
+	return s.DSN("search_path", name), s.run(ctx, "CREATE SCHEMA "+name)
+}
+
 // requireServer skips a test where no server is installed, unless all programs are required.
 func requireServer(t testing.TB) {
 	t.Helper()
@@ -264,11 +279,11 @@ func (s *Server) schema(t testing.TB) string {
 
 func (s *Server) newSchema(t testing.TB) string {
 	t.Helper()
-	name := "t" + strconv.FormatInt(schemas.Add(1), 10)
-	if err := s.run(t.Context(), "CREATE SCHEMA "+name); err != nil {
+	dsn, err := s.MakeSchema(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s.DSN("search_path", name)
+	return dsn
 }
 
 // run runs statements on the server, as another program would.
