@@ -147,7 +147,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 		Tools: mcp.Options{
 			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
 		},
-		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), Adopted: h.applyReload, Logger: h.log,
+		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
 	})
 	return err
 }
@@ -192,6 +192,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	}
 	h.definitions.Attach(h.swarm)
 	h.shareConfig()
+	h.shareChores()
 	h.retention = h.definitions.Retention(h.opt.Config.Store)
 	return nil
 }

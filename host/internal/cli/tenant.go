@@ -230,8 +230,8 @@ func (a *app) eraseFiles(tenant string) (had bool, err error) {
 const tenantRotateHelp = `Rotate gives a tenant a new key and seals all that it keeps with it. The old key
 stays in the keyring, because backups name it; "skep keyring prune" drops it.
 
-No host may run on the data directory. A rotation that is cut short goes on when
-the directory is next used.`
+No host may run on the data directory, but hosts that share a server do it together.
+A rotation that is cut short goes on when the directory is next used.`
 
 func (a *app) tenantRotateCommand() *cobra.Command {
 	return &cobra.Command{

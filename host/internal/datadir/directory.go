@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/store/cluster"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
 )
@@ -88,12 +89,36 @@ func (d Data) Erase(ctx context.Context, tenant string) error {
 // Rotate gives a tenant a new key and seals all that it keeps with it. A tenant
 // that keeps nothing is [ErrNotFound].
 func (d Data) Rotate(ctx context.Context, tenant string) error {
-	return d.record("tenant.rotate", tenant, d.own(ctx, func(s *sqlite.Store) error {
+	err := d.own(ctx, func(s *sqlite.Store) error {
 		if err := d.has(ctx, s, tenant); err != nil {
 			return err
 		}
 		return s.Rotate(ctx, tenant)
-	}))
+	})
+	if errors.Is(err, ErrInUse) && d.Store.Driver == config.DriverPostgres {
+		err = d.rotateShared(ctx, tenant, err)
+	}
+	return d.record("tenant.rotate", tenant, err)
+}
+
+// Kinds of what hosts that share a server do together for a tenant.
+const (
+	ChoreErase  = "erase"
+	ChoreRotate = "rotate"
+	// ChoreReseal is a rotation that was left undone, whose key is there.
+	ChoreReseal = "reseal"
+)
+
+// rotateShared is Rotate by the hosts that share the server. Without one it returns inUse.
+func (d Data) rotateShared(ctx context.Context, tenant string, inUse error) error {
+	if err := d.read(ctx, func(r *sqlite.Reader) error { return d.has(ctx, r, tenant) }); err != nil {
+		return err
+	}
+	err := cluster.RequestChore(ctx, d.Store.DSN.Reveal(), cluster.Chore{Kind: ChoreRotate, Tenant: tenant})
+	if errors.Is(err, cluster.ErrNoHost) {
+		return inUse
+	}
+	return err
 }
 
 // keeper knows who keeps anything.

@@ -144,11 +144,13 @@ func (l *Library) resetToFile(tenant string) error {
 // removes its tokens. Files go last: an erasure that fails before can be repeated, and
 // then finds nothing else. No task of the tenant begins before its end.
 func (l *Library) Erase(ctx context.Context, tenant string) error {
+	if l.opt.EraseAll != nil {
+		return l.opt.EraseAll(ctx, tenant)
+	}
 	had := false
-	last := func() error {
-		var failed error
-		had, failed = eraseFiles(l.current().files, tenant)
-		return errors.Join(l.resetErased(ctx, tenant), failed)
+	last := func() (failed error) {
+		had, failed = l.ForgetTenant(ctx, tenant)
+		return failed
 	}
 	err := l.swarm.EraseTenant(ctx, tenant, last)
 	if !errors.Is(err, swarm.ErrNotFound) {
@@ -158,6 +160,25 @@ func (l *Library) Erase(ctx context.Context, tenant string) error {
 		return failed
 	}
 	return err
+}
+
+// ForgetTenant removes the files of a tenant that is erased on this host, and gives it the operator's
+// definition. It reports whether there were any files.
+func (l *Library) ForgetTenant(ctx context.Context, tenant string) (had bool, err error) {
+	had, err = eraseFiles(l.current().files, tenant)
+	return had, errors.Join(l.resetErased(ctx, tenant), err)
+}
+
+// ForgetErased gives tenants that other hosts have erased since this one was opened the operator's definition.
+func (l *Library) ForgetErased(ctx context.Context) error {
+	l.mu.Lock()
+	tenants := slices.Collect(maps.Keys(l.loaded))
+	l.mu.Unlock()
+	var errs []error
+	for _, tenant := range tenants {
+		errs = append(errs, l.resetErased(ctx, tenant))
+	}
+	return errors.Join(errs...)
 }
 
 // resetErased gives an erased tenant the operator's definition, unless it has loaded

@@ -134,7 +134,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/datadir": {
 		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/quarantine",
-		"host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
+		"host/internal/store/atomicfile", "host/internal/store/cluster", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
 		"host/internal/turn/wasm",
 	},
 	"host/internal/api/server": {

@@ -51,12 +51,27 @@ func (r *Runtime) EraseTenant(ctx context.Context, tenant string, last func() er
 	if err != nil {
 		return err
 	}
-	r.forgetTenant(tenant)
+	r.ForgetTenant(tenant)
 	if last == nil {
 		return nil
 	}
 	return last()
 }
+
+// StopTenant stops this host's work for a tenant that all hosts are to erase: it is the part of
+// [Runtime.EraseTenant] before the removal. After an error it may be repeated.
+func (r *Runtime) StopTenant(ctx context.Context, tenant string) error {
+	r.setErasePhase(tenant, 0, eraseStopping)
+	if err := r.stopTenant(ctx, tenant); err != nil {
+		return err
+	}
+	r.setErasePhase(tenant, eraseStopping, eraseRemoving)
+	r.dropTasks(tenant)
+	return nil
+}
+
+// ResumeTenant lets a tenant begin anew that all hosts have erased.
+func (r *Runtime) ResumeTenant(tenant string) { r.clearErasePhase(tenant) }
 
 // setErasePhase moves the erasure of a tenant from one phase to the next, unless it is
 // in another one.
@@ -211,8 +226,8 @@ func (r *Runtime) dropTask(t *activeTask) {
 	r.afterCommit(t)
 }
 
-// forgetTenant drops what the runtime counts for an erased tenant.
-func (r *Runtime) forgetTenant(tenant string) {
+// ForgetTenant drops what the runtime counts for an erased tenant.
+func (r *Runtime) ForgetTenant(tenant string) {
 	r.metrics.Forget(tenant)
 	r.breakers.forgetTenant(tenant)
 	r.mu.Lock()

@@ -156,13 +156,17 @@ func (m *Member) queryConfig(ctx context.Context, text string, args []any, each 
 	return m.config.query(ctx, text, args, each)
 }
 
-// wakeHosts ends a statement whose part "done" has a row if it has changed inforce: the hosts read it.
-const wakeHosts = `, c AS (INSERT INTO changes AS c SELECT '` + configVersion + `', 1 FROM done ON CONFLICT (name) DO UPDATE SET n = c.n + 1)
+// wakeFor, the name of a version and wakeEnd end a statement whose part "done" has a row if it has changed what
+// the version is of: the hosts read it.
+const (
+	wakeFor = `, c AS (INSERT INTO changes AS c SELECT '`
+	wakeEnd = `', 1 FROM done ON CONFLICT (name) DO UPDATE SET n = c.n + 1)
 	SELECT done.n, pg_notify('` + channel + `', current_schema()) FROM done`
+)
 
-// changeConfig runs a statement with [wakeHosts]. It returns the number that it has returned, 0 for none.
+// changeConfig runs a statement with a part "done", and wakes the hosts. It returns the number that it has returned, 0 for none.
 func (m *Member) changeConfig(ctx context.Context, text string, args ...any) (n int64, err error) {
-	err = m.queryConfig(ctx, text+wakeHosts, args, func(r pgx.Rows) error {
+	err = m.queryConfig(ctx, text+wakeFor+configVersion+wakeEnd, args, func(r pgx.Rows) error {
 		var none any
 		return r.Scan(&n, &none)
 	})

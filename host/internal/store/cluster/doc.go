@@ -30,6 +30,14 @@
 // whose host is dead is none, and a host that does not run what is in force prepares it again, or
 // ends. A host gives no first sign of life before it runs what is in force.
 //
+// # What hosts do together
+//
+// A chore is work on a tenant in which each host has a part, as forgetting what it has of a tenant that is
+// erased. Its row in shared_chores has a phase. Each live host does its part of the phase and acknowledges it;
+// a host that is fenced is waited for no longer. Then the host that drives the chore does what is to be done
+// once, and begins the next phase. When it dies another one drives the chore. A host that joins does its part
+// of the phases that have begun before it takes slots.
+//
 // # What may have killed a host
 //
 // Each host writes which of its work computes. What a dead host computed is noted with its death,

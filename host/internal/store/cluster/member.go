@@ -36,6 +36,7 @@ type Member struct {
 	runSet *SharedRunSet
 	// config is what all hosts have alike. Its own is nil for nothing.
 	config sharedConfig
+	chores sharedChores
 	// stale holds a value while a version is to be read.
 	stale chan struct{}
 
@@ -80,6 +81,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 		work:    session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
 		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
 		config: sharedConfig{wake: make(chan struct{}, 1), session: session{dsn: opts.DSN, settings: moveSettings, patience: beatPatience}},
+		chores: newSharedChores(opts.DSN),
 	}
 	defer func() {
 		if err != nil {
@@ -266,7 +268,7 @@ func (m *Member) Count() int {
 
 // Close ends the sessions of a member that does not leave: it is fenced, or broken.
 func (m *Member) Close() error {
-	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close(), m.closeConfig())
+	return errors.Join(m.beats.close(), m.moves.close(), m.work.close(), m.notices.close(), m.closeConfig(), m.closeChores())
 }
 
 // isAlive reports whether the host has given a sign of life and is not dead, as far as it knows.

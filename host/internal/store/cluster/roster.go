@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS feature_level (
 
 // Features is the highest feature level that this version of skep writes and reads. One that writes what
 // older versions do not understand raises it, and writes that once the hosts have the level. Level 2:
-// bodies are packed with phrases, see [sqlite.Options].
+// bodies are packed with phrases, see [sqlite.Options], and hosts take part in chores.
 const Features = 2
 
 var (

@@ -17,6 +17,7 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	var others sync.WaitGroup
 	others.Go(func() { m.listen(inner, woken) })
 	others.Go(func() { m.readAllStale(inner) })
+	others.Go(func() { m.driveChores(inner) })
 	if m.runSet != nil {
 		others.Go(func() { m.runSet.publishAll(inner) })
 	}
@@ -31,9 +32,25 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	return errors.Join(err, <-moved, <-followed)
 }
 
-// moveAll moves slots after beats. It stops when the work of one cannot be taken up or laid down.
+// moveAll moves slots after beats, and does this host's part of chores. It stops when the work of a slot cannot be
+// taken up or laid down.
 func (m *Member) moveAll(ctx context.Context, beaten <-chan struct{}, moves Moves, stop context.CancelCauseFunc) error {
-	for range beaten {
+	for {
+		beat, open := false, true
+		select {
+		case _, open = <-beaten:
+			beat = true
+		case <-m.chores.follow:
+		}
+		if !open {
+			return nil
+		}
+		if err := m.followChores(ctx); err != nil && ctx.Err() == nil {
+			m.opts.Logger.Warn("what all hosts do for a tenant waits for this one; it tries again", "err", err)
+		}
+		if !beat {
+			continue
+		}
 		err := m.Move(ctx, moves)
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -44,7 +61,6 @@ func (m *Member) moveAll(ctx context.Context, beaten <-chan struct{}, moves Move
 			m.opts.Logger.Warn("move slots", "err", err)
 		}
 	}
-	return nil
 }
 
 // beatAll beats until ctx ends or the host is fenced.

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"unicode/utf8"
 )
 
@@ -131,10 +133,24 @@ func (r *Ring) writeFresh(a *pendingKeys) error {
 // refresh reads the keys that other hosts have made, where they are in a table. The caller holds
 // r.disk.
 func (r *Ring) refresh() error {
-	if _, table := r.at.(tableMedium); !table || !r.Exists() {
+	if _, table := r.at.(tableMedium); !table {
 		return nil
 	}
-	return r.loadAgain()
+	err := r.loadAgain()
+	if errors.Is(err, fs.ErrNotExist) && !r.Exists() {
+		return nil
+	}
+	return err
+}
+
+// Reload reads the keys that other hosts have made and destroyed, where they are in a table.
+func (r *Ring) Reload() error {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	if err := r.refresh(); err != nil {
+		return r.wrapError(err)
+	}
+	return nil
 }
 
 // loadAgain reads all keys anew, and keeps those that it has when they cannot be read. The
@@ -158,6 +174,7 @@ func (r *Ring) loadAgain() error {
 	r.keys, r.current = read.keys, read.current
 	r.file, r.wrapped, r.spoilt = true, read.wrapped, false
 	clear(r.openers)
+	maps.DeleteFunc(r.sealers, func(id ID, _ *Sealer) bool { return r.keys[id].state() != Current })
 	return nil
 }
 

@@ -168,22 +168,12 @@ func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
 	}
 	r.disk.Lock()
 	defer r.disk.Unlock()
-	if err := r.refresh(); err != nil {
-		return 0, r.wrapError(err)
+	doomed, err := r.replaceDestroyed(which)
+	for errors.Is(err, ErrStale) {
+		doomed, err = r.replaceDestroyed(which)
 	}
-	all, now := r.sorted(), r.now().UTC()
-	var doomed []*key
-	for i, k := range all {
-		if k.state() != Destroyed && which(k) {
-			all[i] = &key{id: k.id, tenant: k.tenant, created: k.created, retired: k.retired, destroyed: now}
-			doomed = append(doomed, all[i])
-		}
-	}
-	if len(doomed) == 0 {
-		return 0, nil
-	}
-	if err := r.replace(all, r.kek); err != nil {
-		return 0, r.wrapError(err)
+	if len(doomed) == 0 || err != nil {
+		return 0, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,6 +188,28 @@ func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
 	}
 	clear(r.openers)
 	return len(doomed), nil
+}
+
+// replaceDestroyed replaces the file by one in which some keys are destroyed, and returns them. The
+// caller holds r.disk.
+func (r *Ring) replaceDestroyed(which func(*key) bool) (doomed []*key, err error) {
+	if err := r.refresh(); err != nil {
+		return nil, r.wrapError(err)
+	}
+	all, now := r.sorted(), r.now().UTC()
+	for i, k := range all {
+		if k.state() != Destroyed && which(k) {
+			all[i] = &key{id: k.id, tenant: k.tenant, created: k.created, retired: k.retired, destroyed: now}
+			doomed = append(doomed, all[i])
+		}
+	}
+	if len(doomed) == 0 {
+		return nil, nil
+	}
+	if err := r.replace(all, r.kek); err != nil {
+		return nil, r.wrapError(err)
+	}
+	return doomed, nil
 }
 
 // Rewrap wraps the keys anew, or with nil leaves the keys of a file plain.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -111,8 +112,19 @@ func (c *Conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-// Close implements [driver.Conn].
-func (c *Conn) Close() error { return c.pg.Close(context.Background()) }
+// unlockTime bounds how long a connection that closes waits for the server.
+const unlockTime = time.Second
+
+// Close implements [driver.Conn]. The host's lock is free when it returns: the server ends a session some
+// time after its connection.
+func (c *Conn) Close() error {
+	if c.host != nil && !c.pg.IsClosed() && c.pg.TxStatus() == 'I' {
+		ctx, stop := context.WithTimeout(context.Background(), unlockTime)
+		defer stop()
+		_, _ = c.pg.Exec(ctx, "SELECT pg_advisory_unlock_all()").ReadAll() // without it the server frees it
+	}
+	return c.pg.Close(context.Background())
+}
 
 // Begin implements [driver.Conn].
 func (c *Conn) Begin() (driver.Tx, error) {

@@ -47,6 +47,21 @@ CREATE TABLE IF NOT EXISTS day_grants (
 	micro_usd BIGINT NOT NULL,
 	PRIMARY KEY (tenant, hid)
 ) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS shared_chores (
+	tenant BYTEA PRIMARY KEY,
+	n      BIGINT GENERATED ALWAYS AS IDENTITY,
+	kind   TEXT NOT NULL,
+	phase  BIGINT NOT NULL,
+	driver BIGINT NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS chore_acks (
+	n     BIGINT NOT NULL,
+	hid   BIGINT NOT NULL,
+	phase BIGINT NOT NULL,
+	found BOOLEAN NOT NULL,
+	fault TEXT NOT NULL,
+	PRIMARY KEY (n, hid)
+) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS timeline (
 	one    BOOLEAN PRIMARY KEY CHECK (one),
 	number BIGINT NOT NULL
@@ -130,8 +145,13 @@ func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
 	if _, err := c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10)); err != nil {
 		return err
 	}
-	_, err = c.ask(ctx, "DELETE FROM day_grants") // of hosts that are dead
-	return err
+	// What hosts that are dead were granted, and what they did together: the table chores has what is left to do.
+	for _, table := range []string{"day_grants", "shared_chores", "chore_acks"} {
+		if _, err := c.ask(ctx, "DELETE FROM "+table); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeTables makes the tables of hosts. Hosts that start together make them one after the other:

@@ -128,7 +128,7 @@ func isReadOnly(err error) bool {
 func isNetwork(err error) bool {
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return pgconn.SafeToRetry(err) || connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func show(ctx context.Context, pg *pgconn.PgConn, text string) (string, error) {

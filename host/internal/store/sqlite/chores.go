@@ -134,12 +134,14 @@ func (s *Store) checkKeys(ctx context.Context) ([]chore, error) {
 		}
 	}
 	rows, err := s.writer.conn.QueryContext(ctx, "SELECT kind, tenant FROM chores ORDER BY kind, tenant")
-	return collect(rows, err, func(rows *sql.Rows) (c chore, err error) {
-		var tenant []byte
-		err = rows.Scan(&c.kind, &tenant)
-		c.tenant = string(tenant)
-		return c, err
-	})
+	return collect(rows, err, scanChore)
+}
+
+func scanChore(rows *sql.Rows) (c chore, err error) {
+	var tenant []byte
+	err = rows.Scan(&c.kind, &tenant)
+	c.tenant = string(tenant)
+	return c, err
 }
 
 func (s *Store) namedKeys(ctx context.Context) ([]namedKey, error) {
@@ -228,7 +230,11 @@ func (s *Store) noteKey(ctx context.Context, k namedKey) error {
 	default:
 		return nil
 	}
-	_, err := s.writer.conn.ExecContext(ctx, "INSERT INTO chores VALUES (?, ?) ON CONFLICT DO NOTHING", kind, []byte(k.tenant))
+	text := "INSERT INTO chores SELECT ?, tenant FROM keys WHERE id = ?"
+	if s.isShared() { // another host may be about to end the same: then the key is named no more
+		text += " FOR SHARE"
+	}
+	_, err := s.writer.conn.ExecContext(ctx, text+" ON CONFLICT DO NOTHING", kind, int64(k.id))
 	return err
 }
 

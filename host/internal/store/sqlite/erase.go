@@ -6,16 +6,32 @@ import (
 )
 
 // Erase implements [swarm.Tenants]. The keys go first: from then on nothing of
-// the tenant can be read, in no copy of the file.
+// the tenant can be read, in no copy of the file. Where hosts share a server each of them
+// blocks the tenant before.
 func (s *Store) Erase(ctx context.Context, tenant string) error {
-	return s.alone(ctx, func() error { return s.eraseAlone(ctx, tenant) })
+	s.BlockTenant(tenant)
+	err := s.RemoveTenant(ctx, tenant)
+	if err == nil && s.isShared() {
+		s.UnblockTenant(tenant)
+	}
+	return err
 }
 
-func (s *Store) eraseAlone(ctx context.Context, tenant string) error {
+// BlockTenant makes writes for a tenant fail that is to be removed. It waits for those that
+// are on their way.
+func (s *Store) BlockTenant(tenant string) {
 	s.setErasing(tenant, true)
 	if s.onErase != nil {
 		s.onErase(tenant)
 	}
+}
+
+// UnblockTenant lets a tenant begin anew that was removed.
+func (s *Store) UnblockTenant(tenant string) { s.setErasing(tenant, false) }
+
+// RemoveTenant removes a tenant that is blocked on each host that has the store. It is noted before
+// it begins. Where no other host does, the tenant begins anew at its end.
+func (s *Store) RemoveTenant(ctx context.Context, tenant string) error {
 	c := chore{choreErase, tenant}
 	err := s.writer.submit(ctx, choreNote{c})
 	if err == nil {
@@ -69,11 +85,11 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 		}
 		done = e.done
 	}
-	if err := s.writer.database.overwriteDeleted(ctx, s, nameErasure(tenant)); err != nil {
-		return err
+	err := s.writer.database.overwriteDeleted(ctx, s, nameErasure(tenant))
+	if err == nil && !s.isShared() {
+		s.setErasing(tenant, false)
 	}
-	s.setErasing(tenant, false)
-	return nil
+	return err
 }
 
 // tenantDoom takes a slice of a tenant's tasks out of reach.

@@ -15,28 +15,37 @@ var errUnsealed = errors.New("the store has no keyring")
 // normal work. The old key stays in the keyring, retired, because backups name
 // it; see DropRetired. A rotation that was cut short goes on at the next open.
 func (s *Store) Rotate(ctx context.Context, tenant string) error {
+	if err := s.AddKey(ctx, tenant); err != nil {
+		return err
+	}
+	return s.Reseal(ctx, tenant)
+}
+
+// AddKey gives a tenant a new key, and notes that what is sealed with older ones is to be resealed.
+// Where hosts share a server, each of them reads the new key before [Store.Reseal].
+func (s *Store) AddKey(ctx context.Context, tenant string) error {
 	err := errUnsealed
 	if s.codec.ring != nil {
-		err = s.alone(ctx, func() error { return s.rotate(ctx, tenant) })
+		err = s.writer.submit(ctx, choreNote{chore{choreReseal, tenant}})
 	}
+	if err == nil {
+		s.gate.Lock() // waits for the writes that are sealed with the old key
+		err = s.codec.ring.Rotate(tenant)
+		s.gate.Unlock()
+	}
+	return rotateError(tenant, err)
+}
+
+// Reseal seals all that a tenant keeps with its newest key, if that is noted.
+func (s *Store) Reseal(ctx context.Context, tenant string) error {
+	return rotateError(tenant, s.run(ctx, chore{choreReseal, tenant}))
+}
+
+func rotateError(tenant string, err error) error {
 	if err != nil {
 		return fmt.Errorf("rotate the key of tenant %q: %w", tenant, addAdvice(err))
 	}
 	return nil
-}
-
-func (s *Store) rotate(ctx context.Context, tenant string) error {
-	c := chore{choreReseal, tenant}
-	if err := s.writer.submit(ctx, choreNote{c}); err != nil {
-		return err
-	}
-	s.gate.Lock() // waits for the writes that are sealed with the old key
-	err := s.codec.ring.Rotate(tenant)
-	s.gate.Unlock()
-	if err != nil {
-		return err
-	}
-	return s.run(ctx, c)
 }
 
 // reseal seals with the newest key what is not sealed with it. What is written

@@ -100,7 +100,9 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 	s.close = sync.OnceValue(s.release)
 	// From here on nothing but Close stops the writer.
 	s.writer.start(context.WithoutCancel(ctx))
-	s.resume(context.WithoutCancel(ctx), opts.Logger, todo)
+	if !at.Shared { // all hosts do together what was left undone
+		s.resume(context.WithoutCancel(ctx), opts.Logger, todo)
+	}
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"io/fs"
@@ -18,8 +19,8 @@ type serverKeyring struct {
 	db *sql.DB
 	// hid is the host that changes it, 0 for a reader.
 	hid int64
-	// lines is how many the table has, as far as is known.
-	lines int64
+	// text is what the table has, as far as is known.
+	text []byte
 	// stop ends waiting for a server that is away.
 	stop   context.Context
 	cancel context.CancelFunc
@@ -44,38 +45,45 @@ func (k *serverKeyring) Load() ([]byte, error) {
 	if err == nil && len(lines) == 0 {
 		err = fs.ErrNotExist
 	}
-	k.lines = int64(len(lines))
-	return bytes.Join(lines, nil), err
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		k.text = bytes.Join(lines, nil)
+	}
+	return bytes.Clone(k.text), err
 }
 
 // Append implements [keyring.Table].
 func (k *serverKeyring) Append(line []byte) error {
 	err := k.change(func(tx *sql.Tx) error {
-		if err := k.checkLines(tx, line); err != nil {
+		digest, err := k.lockText(tx, line)
+		if err == nil && !isDigestOf(digest, k.text) {
+			err = keyring.ErrStale
+		}
+		if err != nil {
 			return err
 		}
-		return k.put(tx, k.lines, line)
+		return k.put(tx, int64(len(keyring.Lines(k.text))), line)
 	})
 	if err == nil {
-		k.lines++
+		k.text = append(k.text, line...)
 	}
 	return err
 }
 
-// checkLines keeps other hosts from changing the table until the end, and refuses lines that were
-// not loaded. One may be there that an earlier try has written.
-func (k *serverKeyring) checkLines(tx *sql.Tx, tried []byte) error {
+// lockText keeps other hosts from changing the table until the end, and returns the digest of its
+// text without a line that an earlier try may have written. What others have replaced may have as
+// many lines as before.
+func (k *serverKeyring) lockText(tx *sql.Tx, tried []byte) (digest []byte, err error) {
 	if _, err := tx.ExecContext(k.stop, "LOCK TABLE keyring IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		return err
+		return nil, err
 	}
-	var lines int64
-	if err := tx.QueryRowContext(k.stop, "SELECT count(*) FROM keyring WHERE line <> ?", tried).Scan(&lines); err != nil {
-		return err
-	}
-	if lines != k.lines {
-		return keyring.ErrStale
-	}
-	return nil
+	const text = "SELECT sha256(coalesce(string_agg(line, '' ORDER BY n), '')) FROM keyring WHERE line <> ?"
+	err = tx.QueryRowContext(k.stop, text, tried).Scan(&digest)
+	return digest, err
+}
+
+func isDigestOf(digest, text []byte) bool {
+	sum := sha256.Sum256(text)
+	return bytes.Equal(digest, sum[:])
 }
 
 // Replace implements [keyring.Table]. Of the rows that it deletes the server's vacuum leaves
@@ -83,8 +91,14 @@ func (k *serverKeyring) checkLines(tx *sql.Tx, tried []byte) error {
 func (k *serverKeyring) Replace(text []byte) error {
 	lines := keyring.Lines(text)
 	err := k.change(func(tx *sql.Tx) error {
-		if err := k.checkLines(tx, []byte{}); err != nil {
+		digest, err := k.lockText(tx, []byte{})
+		switch {
+		case err != nil:
 			return err
+		case isDigestOf(digest, text): // an earlier try has written it
+			return nil
+		case !isDigestOf(digest, k.text):
+			return keyring.ErrStale
 		}
 		if _, err := tx.ExecContext(k.stop, "DELETE FROM keyring"); err != nil {
 			return err
@@ -99,7 +113,7 @@ func (k *serverKeyring) Replace(text []byte) error {
 	if err != nil {
 		return err
 	}
-	k.lines = int64(len(lines))
+	k.text = bytes.Clone(text)
 	_, _ = k.db.ExecContext(k.stop, "VACUUM keyring") // without it the autovacuum does, later
 	return nil
 }

@@ -22,8 +22,6 @@ type sharedStmts struct {
 	lockBlob *sql.Stmt
 	// checkSlot fails unless a slot is the host's.
 	checkSlot *sql.Stmt
-	// lockAlone fails as long as another host shares the server, and keeps others out.
-	lockAlone, unlockAlone *sql.Stmt
 	// raise raises a version with the group, and wakes the other hosts once the group is there.
 	raise     *sql.Stmt
 	granting  grantStmts
@@ -63,8 +61,6 @@ func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 		&t.findSpace:              findSpace + " FOR UPDATE",
 		&t.blobbing.find:          findBlob + " FOR SHARE",
 		&t.gatewayState.findRealm: findRealm + " FOR UPDATE",
-		&s.lockAlone:              "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)",
-		&s.unlockAlone:            "SELECT pg_advisory_unlock('hosts'::regclass::oid::bigint)",
 	})
 }
 
@@ -130,39 +126,40 @@ func (s *Store) Claim(ctx context.Context, slots []slot.Slot) ([]swarm.RunningTa
 	return slices.DeleteFunc(all, func(one swarm.RunningTask) bool { return !slices.Contains(slots, slotOf(one.TaskKey)) }), err
 }
 
+// Undone lists the tenants whose erasure or resealing was left undone.
+func (s *Store) Undone(ctx context.Context) (erase, reseal []string, err error) {
+	list, err := readRows(ctx, s.readers.queryText("SELECT kind, tenant FROM chores ORDER BY kind, tenant"), scanChore)
+	for _, c := range list {
+		if c.kind == choreErase {
+			erase = append(erase, c.tenant)
+		} else {
+			reseal = append(reseal, c.tenant)
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list what was left undone: %w", addAdvice(err))
+	}
+	return erase, reseal, nil
+}
+
+// isShared reports whether other hosts share the server.
+func (s *Store) isShared() bool { return s.writer.tables.shared != nil }
+
 // HID returns the number of the host on a server, which no other ever has.
 func (s *Store) HID() int64 { return s.writer.epoch }
 
-// errNotAlone: what is to be done needs a host that shares its server with no other.
-var errNotAlone = errors.New("other hosts share the server, and what they remember would be wrong: stop all hosts but this one")
-
-// aloneLock takes the server for one host, or gives it back to all.
-type aloneLock struct{ release, got bool }
-
-func (*aloneLock) bytes() int { return 0 }
-
-func (l *aloneLock) apply(ctx context.Context, t *tables) (steps int, err error) {
-	text := t.shared.lockAlone
-	if l.release {
-		text = t.shared.unlockAlone
+// Refresh reads again what other hosts may have changed under this one: the keys, and what the writer
+// remembers. What is on its way is written before.
+func (s *Store) Refresh(ctx context.Context) error {
+	if err := s.writer.submit(ctx, forgetMemory{}); err != nil {
+		return fmt.Errorf("forget what other hosts have changed: %w", err)
 	}
-	return 0, text.QueryRowContext(ctx).Scan(&l.got)
-}
-
-// alone calls do while no other host shares the server.
-func (s *Store) alone(ctx context.Context, do func() error) error {
-	if s.writer.tables.shared == nil {
-		return do()
+	if s.codec.ring == nil {
+		return nil
 	}
-	lock := &aloneLock{}
-	if err := s.writer.submit(ctx, lock); err != nil {
-		return err
-	}
-	if !lock.got {
-		return errNotAlone
-	}
-	err := do()
-	return errors.Join(err, s.writer.submit(context.WithoutCancel(ctx), &aloneLock{release: true}))
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	return s.codec.ring.Reload()
 }
 
 // migrateShared is [migrateServer] beside other hosts, which must not run while it changes tables.

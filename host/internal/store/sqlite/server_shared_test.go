@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
@@ -228,8 +231,7 @@ func TestSharedCas(t *testing.T) {
 	}
 }
 
-// TestSharedAlone: a host that shares nothing starts beside no other, and what needs a host alone
-// is refused.
+// TestSharedAlone: a host that shares nothing starts beside no other, and beside none that has closed.
 func TestSharedAlone(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Schema(t)
@@ -237,25 +239,78 @@ func TestSharedAlone(t *testing.T) {
 	if _, err := OpenServer(t.Context(), Server{DSN: dsn}, Options{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("OpenServer() beside hosts that share it = %v", err)
 	}
-	if err := a.Erase(t.Context(), testInstance.Tenant); !errors.Is(err, errNotAlone) {
-		t.Errorf("Erase() beside another host = %v", err)
-	}
-	if err := a.Rotate(t.Context(), testInstance.Tenant); !errors.Is(err, errNotAlone) {
-		t.Errorf("Rotate() beside another host = %v", err)
-	}
-	give(t, a, "t1")
-	if err := a.Commit(t.Context(), testStep("t1", 1)); err != nil {
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
+	// It is tried once only: no lock is free later than Close returns.
+	for range 20 {
+		one := openShared(t, dsn)
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var free bool
+		err = conn.QueryRow(t.Context(), "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)").Scan(&free)
+		if err := errors.Join(err, conn.Close(t.Context())); err != nil || !free {
+			t.Fatalf("the lock of a host that has closed is free: %v, %v", free, err)
+		}
 	}
-	if err := a.Erase(t.Context(), testInstance.Tenant); err != nil {
-		t.Error(err)
-	}
-	openShared(t, dsn)
-	if err := a.Close(); err != nil {
-		t.Error(err)
+}
+
+// TestSharedErase: what hosts have forgotten of a tenant that one of them removes is not there again, and two
+// that destroy keys at once undo nothing of each other.
+func TestSharedErase(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	hosts := []*Store{openShared(t, dsn), openShared(t, dsn), openShared(t, dsn)}
+	tenants := []string{"acme", "blue", "coal"}
+	for round := range 4 {
+		for i, s := range hosts {
+			for _, tenant := range tenants {
+				d := testDefinition(tenant, fmt.Sprint("one-", i, round))
+				d.Body = []byte(`"` + planted + `"`)
+				if err := s.AddDefinition(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, s := range hosts {
+			for _, tenant := range tenants {
+				s.BlockTenant(tenant)
+			}
+		}
+		var all sync.WaitGroup
+		for i, s := range hosts {
+			all.Go(func() {
+				if err := s.RemoveTenant(t.Context(), tenants[i]); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for _, s := range hosts {
+			if err := s.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range s.codec.ring.Entries() {
+				if e.State != keyring.Destroyed && slices.Contains(tenants, e.Tenant) {
+					t.Errorf("round %d: key %s of tenant %s is %s", round, e.ID, e.Tenant, e.State)
+				}
+			}
+			for _, tenant := range tenants {
+				if kept, err := s.HasData(t.Context(), tenant); kept || err != nil {
+					t.Errorf("round %d: tenant %s keeps something: %v, %v", round, tenant, kept, err)
+				}
+			}
+		}
+		for _, s := range hosts {
+			for _, tenant := range tenants {
+				s.UnblockTenant(tenant)
+			}
+		}
 	}
 }
 
