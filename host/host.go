@@ -54,6 +54,7 @@ type Host struct {
 	messages    *messagelog.Log // nil without gateways
 	outages     *gateway.OutageLog
 	work        *telemetry.Work
+	commits     *telemetry.Commits
 	pulse       *pulse.Ring
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
@@ -67,7 +68,7 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger), pulse: newPulse(opt), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
+	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger, opt.Config.Telemetry.TenantLabels), commits: telemetry.NewCommits(), pulse: newPulse(opt), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -85,7 +86,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 
 func (h *Host) openStore(ctx context.Context) error {
 	var err error
-	opt := sqlite.Options{Logger: h.log, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
+	opt := sqlite.Options{Logger: h.log, OnGroup: h.commits.Observe, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
 	if h.isShared() {
 		err = h.openShared(ctx, opt)
 	} else {
@@ -124,6 +125,7 @@ func (h *Host) openQuarantine(ctx context.Context) (err error) {
 		h.tokens.DropTenant(tenant)
 		h.quarantine.DropTenant(tenant)
 		h.pulse.DropTenant(tenant)
+		h.work.DropTenant(tenant)
 	})
 	h.shareQuarantine()
 	return nil
@@ -213,7 +215,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Work: h.work, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
+		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
 }

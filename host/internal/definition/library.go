@@ -138,6 +138,12 @@ func (l *Library) All() []swarm.Definition {
 // ModelStats count the calls of models.
 func (l *Library) ModelStats() ModelStats { return l.providers.stats() }
 
+// ModelUses lists what the calls of each model have come to.
+func (l *Library) ModelUses() []ModelUse { return l.providers.uses() }
+
+// SandboxBytes is the memory that instances and images of modules take.
+func (l *Library) SandboxBytes() int64 { return l.opt.Loader.engine.Pool().Resident }
+
 // ToolStats count the calls of MCP servers.
 func (l *Library) ToolStats() mcp.Stats { return l.tools.stats() }
 

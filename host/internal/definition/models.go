@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"skep/abi"
@@ -28,6 +29,9 @@ type modelProviders struct {
 	client                                   *egress.Client
 	log                                      *slog.Logger // nil for none
 	calls, failed, refused, tokens, microUSD atomic.Int64
+
+	mu      sync.Mutex
+	byModel map[string]*modelUse
 }
 
 func newModelProviders(network func(*egress.Options), log *slog.Logger) *modelProviders {
@@ -135,6 +139,7 @@ func (m meteredModel) Chat(ctx context.Context, req abi.ChatRequest, key string,
 	}
 	m.p.tokens.Add(cost.Tokens)
 	m.p.microUSD.Add(cost.MicroUSD)
+	m.p.count(m.spec.Name, chatResult(err), rsp.Usage, cost)
 	return rsp, cost, fault
 }
 

@@ -1,10 +1,12 @@
 package golden_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,13 +18,15 @@ var (
 	label  = regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
 )
 
-// The metrics of a host that has done one task: help, type, names of labels.
+// The metrics of a host that has done one task: help, type, names of labels. Prometheus' own tool
+// finds nothing wrong with them.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	s := newShell(t, "api")
+	s := newShell(t, "busy")
 	h := s.serve("-c", s.file("swarm.toml"), "--data", s.file("data"))
 	s.write("token", variables["ALICE_KEY"])
-	body := `[["send_request",{"target":"math","subject":"s","body":"hello"}],["metric",{"name":"seen","value":1}],["await_message",{}]]`
+	body := `[["send_request",{"target":"math","subject":"s","body":"hello"}],["metric",{"name":"seen","value":1}],` +
+		`["http.fetch",{"method":"GET","url":"https://api.example.com"}],["llm.chat",{"model":"default","messages":[{"role":"user","content":"Tea?"}]}],["await_message",{}]]`
 	if code, _, stderr := s.run("send", "--url", h.url, "--token-file", s.file("token"), body); code != 0 {
 		t.Fatalf("send: exit code %d, %s", code, stderr)
 	}
@@ -35,6 +39,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("promtool", func(t *testing.T) { lintMetrics(t, text) })
 	names := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -52,4 +57,15 @@ func TestMetrics(t *testing.T) {
 		names[strings.TrimSpace(line)] = true
 	}
 	golden(t, "api/metrics.txt", strings.Join(slices.Sorted(maps.Keys(names)), "\n")+"\n")
+}
+
+// lintMetrics has promtool judge a page of metrics by
+// https://prometheus.io/docs/practices/naming/.
+func lintMetrics(t *testing.T, page []byte) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), promtool(t), "check", "metrics")
+	cmd.Stdin = bytes.NewReader(page)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
 }

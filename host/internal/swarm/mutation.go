@@ -205,9 +205,10 @@ func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reser
 		t.stashRunningTurns(mut.kill)
 		t.stashRows()
 	case mut.Unstash:
-		t.unstashRows()
+		t.unstashRows(mut.now)
 	}
 	for _, row := range mut.Insert {
+		row.QueuedAt = mut.now
 		t.enqueueRow(row)
 	}
 	t.applyOutbox(mut.Mutation)

@@ -66,13 +66,20 @@ type QuestionShape struct{ Call, Agent, Action string }
 type CommittedTurn struct {
 	N     int64
 	Agent string
+	// Tier is the tier of the message that the turn has handled.
+	Tier int
 	// Waits means that the turn waits for people, and goes on afterwards.
 	Waits bool
 	// Failure is nil for a turn that returned.
 	Failure *Failure
 	// Queued is the time from its claim to its start, Wall from its start to its commit.
 	Queued, Wall time.Duration
-	Usage        Usage
+	// Waited is how long the message stood in the queue, 0 where that is not known: it was
+	// read from the store.
+	Waited time.Duration
+	Usage  Usage
+	// Memory is the size of the agent's memory at its highest, 0 where none is measured.
+	Memory int64
 	// Exceeded are the keys of the budgets in which calls of models did not fit.
 	Exceeded []string
 }
@@ -87,7 +94,7 @@ func newCommittedTurn(turn *Turn, out Outcome, now time.Time) *CommittedTurn {
 	usage := out.Usage
 	usage.Spend = turn.run.spent
 	return &CommittedTurn{
-		N: turn.row.N, Agent: turn.agent.Name, Waits: out.Suspended != nil, Failure: out.Failure,
+		N: turn.row.N, Agent: turn.agent.Name, Tier: turn.row.Tier, Waited: turn.waited, Memory: out.Memory, Waits: out.Suspended != nil, Failure: out.Failure,
 		Queued: turn.queued, Wall: max(0, now.Sub(turn.start)), Usage: usage, Exceeded: turn.run.exceeded,
 	}
 }

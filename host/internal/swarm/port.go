@@ -17,8 +17,10 @@ type Executor interface {
 // Outcome is how a turn ended. A nil Failure means ok; only then do the turn's staged
 // effects and Result count. Usage counts always.
 type Outcome struct {
-	Result  abi.TurnResult
-	Usage   Usage
+	Result abi.TurnResult
+	Usage  Usage
+	// Memory is the size of the agent's memory at its highest, 0 where none is measured.
+	Memory  int64
 	Failure *Failure
 	// Record is the part of the turn's record that is not durable yet: the header, if
 	// it was not journaled, entries, and the end without its time.

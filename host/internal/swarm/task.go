@@ -163,6 +163,9 @@ type Row struct {
 	// waited for people.
 	MayHaveRecord bool `json:"-"`
 	Suspended     bool `json:"-"`
+	// QueuedAt is when the row came to stand in the queue of this process, zero for one
+	// that was read from the store.
+	QueuedAt time.Time `json:"-"`
 	// Hops counts swarms passed.
 	Hops  int   `json:"hops,omitempty"`
 	Trace Trace `json:"trace,omitzero"`

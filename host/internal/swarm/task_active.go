@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"skep/abi"
 )
@@ -174,11 +175,11 @@ func (t *activeTask) stashRows() {
 }
 
 // unstashRows puts every stashed row back with its old tier and number.
-func (t *activeTask) unstashRows() {
+func (t *activeTask) unstashRows(now time.Time) {
 	rows := t.stash
 	t.stash = nil
 	for _, row := range rows {
-		row.Stash = false
+		row.Stash, row.QueuedAt = false, now
 		t.enqueueRow(row)
 	}
 }

@@ -34,6 +34,8 @@ type Turn struct {
 	start time.Time
 	// queued is how long the turn waited for its slot.
 	queued time.Duration
+	// waited is how long its row stood in the queue, 0 where that is not known.
+	waited time.Duration
 	clock  *Clock
 	mark   *runMark
 	slot   *scheduler.Slot[claim]
@@ -166,7 +168,7 @@ func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Tu
 	row := setup.run.row
 	return &Turn{
 		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
-		queued: setup.queued, start: start, clock: newClock(start, r.now),
+		queued: setup.queued, waited: setup.waited, start: start, clock: newClock(start, r.now),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),
 	}

@@ -37,7 +37,7 @@ func (r *Runtime) runClaim(slot *scheduler.Slot[claim]) {
 	if setup == nil {
 		return
 	}
-	setup.slot, setup.queued = slot, max(0, r.now().Sub(slot.Item.since))
+	setup.slot, setup.queued, setup.waited = slot, max(0, r.now().Sub(slot.Item.since)), setup.run.row.waitedUntil(r.now())
 	r.runTurn(t, setup)
 	r.claimTurns(t)
 }
@@ -54,6 +54,16 @@ type turnSetup struct {
 	slot  *scheduler.Slot[claim]
 	// queued is how long the turn waited for its slot.
 	queued time.Duration
+	// waited is how long its row stood in the queue, 0 where that is not known.
+	waited time.Duration
+}
+
+// waitedUntil is how long the row has stood in the queue, 0 where that is not known.
+func (row Row) waitedUntil(now time.Time) time.Duration {
+	if row.QueuedAt.IsZero() {
+		return 0
+	}
+	return max(1, now.Sub(row.QueuedAt))
 }
 
 // startTurn takes the next row of an agent, if it may run. over means that the task has
@@ -149,7 +159,7 @@ func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt,
 }
 
 func (r *Runtime) newUnrunTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt) *Turn {
-	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
+	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 }
 
 // execute recovers from panics of the executor: a fault in the host's code ends that

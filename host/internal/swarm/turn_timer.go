@@ -162,6 +162,7 @@ func (t *activeTask) queueDueRows(now time.Time) {
 		if row.NotBefore.After(now) {
 			return false
 		}
+		row.QueuedAt = now
 		t.pushRow(row)
 		return true
 	})

@@ -86,13 +86,33 @@ func TestAgentMetrics(t *testing.T) {
 		batch.Put(r)
 	}
 	reports.Add(metrics.Owner{Tenant: "acme", Swarm: "hive", Agent: "boss"}, &batch)
-	text, logged := read(t, telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports) }))
+	text, logged := read(t, telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports, nil) }))
 	wantLines(t, text,
-		"# TYPE skep_agent_load gauge\n"+`skep_agent_load{agent="boss",swarm="hive",tenant="acme"} -0.5`,
-		"# TYPE skep_agent_load_total counter\n"+`skep_agent_load_total{agent="boss",item="te\\a \"ü\"",swarm="hive",tenant="acme"} 1e+21`,
-		`skep_agent_load_total{agent="boss",size="x",swarm="hive",tenant="acme"} 2`,
+		"# TYPE skep_agent_load gauge\n"+`skep_agent_load{agent="boss",swarm="hive"} -0.5`,
+		"# TYPE skep_agent_load_total counter\n"+`skep_agent_load_total{agent="boss",item="te\\a \"ü\"",swarm="hive"} 1e+21`,
+		`skep_agent_load_total{agent="boss",size="x",swarm="hive"} 2`,
 		"skep_reports_refused_total 1")
 	if strings.Contains(text, "one_more") || logged != "" {
 		t.Errorf("%s\n%s", logged, text)
+	}
+}
+
+// Without tenants as labels, what their agents report is added up.
+func TestAgentMetricsOfTenants(t *testing.T) {
+	t.Parallel()
+	reports := metrics.New(metrics.Limits{Agent: 3, Tenant: 9})
+	for _, tenant := range []string{"acme", "beta"} {
+		var batch metrics.Batch
+		batch.Put(metrics.Report{Name: "load", Value: 2})
+		reports.Add(metrics.Owner{Tenant: tenant, Swarm: "hive", Agent: "boss"}, &batch)
+	}
+	one := telemetry.NewWork(slog.New(slog.DiscardHandler), false).Tenants()
+	text, logged := read(t, telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports, one) }))
+	wantLines(t, text, `skep_agent_load_total{agent="boss",swarm="hive"} 4`)
+	each := telemetry.NewWork(slog.New(slog.DiscardHandler), true).Tenants()
+	apart, also := read(t, telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports, each) }))
+	wantLines(t, apart, `skep_agent_load_total{agent="boss",swarm="hive",tenant="beta"} 2`)
+	if logged != "" || also != "" {
+		t.Error(logged, also)
 	}
 }

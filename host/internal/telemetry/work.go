@@ -3,7 +3,7 @@ package telemetry
 import (
 	"errors"
 	"log/slog"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,49 +13,89 @@ import (
 
 // Work counts and logs what the runtime commits. It implements [swarm.Observer].
 type Work struct {
-	log   *slog.Logger
-	lines *lineLimiter
-	names *nameLimiter
+	log    *slog.Logger
+	lines  *lineLimiter
+	agents *NameLimiter
+	// tenants is nil where tenants are no labels.
+	tenants *NameLimiter
 
-	turns     *prometheus.CounterVec
-	cpu       *prometheus.CounterVec
-	turnTime  prometheus.Histogram
-	queueTime prometheus.Histogram
-	messages  *prometheus.CounterVec
-	tasks     *prometheus.CounterVec
-	taskTime  *prometheus.HistogramVec
+	turns, cpu, cost, messages, tasks *prometheus.CounterVec
+
+	turnTime, queueTime, memory prometheus.Histogram
+	waitTime, taskTime          *prometheus.HistogramVec
 }
 
-// NewWork returns an observer that logs to log.
-func NewWork(log *slog.Logger) *Work {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	return &Work{
-		log: log, lines: newLineLimiter(), names: newNameLimiter(),
-		turns:     counter("skep_turns_total", "Turns that have ended, by agent and how: ok, or the cause of the failure.", "agent", "exit"),
-		cpu:       counter("skep_turn_cpu_seconds_total", "Computing time of turns, by agent.", "agent"),
+// NewWork returns an observer that logs to log. With tenantLabels the counters have the tenant
+// as a label.
+func NewWork(log *slog.Logger, tenantLabels bool) *Work {
+	w := &Work{
+		log: log, lines: newLineLimiter(), agents: newNameLimiter(maxAgentLabels),
 		turnTime:  prometheus.NewHistogram(Durations("skep_turn_duration_seconds", "Time from the start of a turn to its commit, waits for people included.")),
 		queueTime: prometheus.NewHistogram(Durations("skep_turn_queued_seconds", "Time that a turn waited for its slot.")),
-		messages:  counter("skep_messages_total", "Messages that were queued for agents, by type.", "type"),
-		tasks:     counter("skep_tasks_total", "Changes of tasks' states, by the state after.", "state"),
+		memory:    prometheus.NewHistogram(Sizes("skep_turn_memory_bytes", "Memory of an agent's sandbox at its highest in a turn.")),
+		waitTime:  prometheus.NewHistogramVec(Durations("skep_queue_wait_seconds", "Time that a message stood in its queue before its turn, by tier."), []string{"tier"}),
 		taskTime:  prometheus.NewHistogramVec(Durations("skep_task_duration_seconds", "Time from the creation of a task to its end, by how it ended."), []string{"state"}),
 	}
+	if tenantLabels {
+		w.tenants = newNameLimiter(maxTenantLabels)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		if tenantLabels {
+			labels = append(labels, "tenant")
+		}
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	w.turns = counter("skep_turns_total", "Turns that have ended, by agent and how: ok, or the cause of the failure.", "agent", "exit")
+	w.cpu = counter("skep_turn_cpu_seconds_total", "Computing time of turns, by agent.", "agent")
+	w.cost = counter("skep_turn_micro_usd_total", "What models have cost turns, in millionths of a dollar, by agent.", "agent")
+	w.messages = counter("skep_messages_total", "Messages that were queued for agents, by type.", "type")
+	w.tasks = counter("skep_tasks_total", "Changes of tasks' states, by the state after.", "state")
+	return w
+}
+
+// counters are the metrics that may have the tenant as a label.
+func (w *Work) counters() []*prometheus.CounterVec {
+	return []*prometheus.CounterVec{w.turns, w.cpu, w.cost, w.messages, w.tasks}
 }
 
 // Register adds the metrics to a registry.
 func (w *Work) Register(to prometheus.Registerer) error {
 	var errs []error
-	for _, c := range []prometheus.Collector{w.turns, w.cpu, w.turnTime, w.queueTime, w.messages, w.tasks, w.taskTime} {
+	for _, c := range w.counters() {
+		errs = append(errs, to.Register(c))
+	}
+	for _, c := range []prometheus.Collector{w.turnTime, w.queueTime, w.memory, w.waitTime, w.taskTime} {
 		errs = append(errs, to.Register(c))
 	}
 	return errors.Join(errs...)
 }
 
+// Tenants bounds the tenants that are values of labels; nil means that none is.
+func (w *Work) Tenants() *NameLimiter { return w.tenants }
+
+// DropTenant forgets what was counted for a tenant, and its name.
+func (w *Work) DropTenant(tenant string) {
+	if w.tenants == nil {
+		return
+	}
+	for _, c := range w.counters() {
+		c.DeletePartialMatch(prometheus.Labels{"tenant": tenant})
+	}
+	w.tenants.drop(tenant)
+}
+
+// count adds to a counter with the values of its labels, to which the tenant may belong.
+func (w *Work) count(c *prometheus.CounterVec, n float64, tenant string, labels ...string) {
+	if w.tenants != nil {
+		labels = append(labels, w.tenants.Label(tenant))
+	}
+	c.WithLabelValues(labels...).Add(n)
+}
+
 // Committed implements [swarm.Observer].
 func (w *Work) Committed(c swarm.Change) {
 	for i := range c.Queued {
-		w.messages.WithLabelValues(string(c.Queued[i].Type)).Inc()
+		w.count(w.messages, 1, c.Task.Tenant, string(c.Queued[i].Type))
 	}
 	if c.Turn != nil && !c.Turn.Waits {
 		w.countTurn(c.Task, c.Turn)
@@ -71,9 +111,18 @@ func (w *Work) countTurn(task swarm.TaskKey, turn *swarm.CommittedTurn) {
 		exit = f.Cause
 		w.logLine(task, "a turn has failed", f.Cause, "agent", turn.Agent, "turn", turn.N, "cause", f.Cause, "key", limitKey(turn.Agent, f.Limit))
 	}
-	agent := w.names.label(turn.Agent)
-	w.turns.WithLabelValues(agent, exit).Inc()
-	w.cpu.WithLabelValues(agent).Add(turn.Usage.CPU.Seconds())
+	agent := w.agents.Label(turn.Agent)
+	w.count(w.turns, 1, task.Tenant, agent, exit)
+	w.count(w.cpu, turn.Usage.CPU.Seconds(), task.Tenant, agent)
+	if usd := turn.Usage.MicroUSD; usd > 0 {
+		w.count(w.cost, float64(usd), task.Tenant, agent)
+	}
+	if turn.Memory > 0 {
+		w.memory.Observe(float64(turn.Memory))
+	}
+	if turn.Waited > 0 {
+		w.waitTime.WithLabelValues(strconv.Itoa(turn.Tier)).Observe(turn.Waited.Seconds())
+	}
 	w.turnTime.Observe(turn.Wall.Seconds())
 	w.queueTime.Observe(turn.Queued.Seconds())
 }
@@ -87,7 +136,7 @@ func limitKey(agent, limit string) string {
 }
 
 func (w *Work) countState(c swarm.Change) {
-	w.tasks.WithLabelValues(string(c.To)).Inc()
+	w.count(w.tasks, 1, c.Task.Tenant, string(c.To))
 	took := max(0, c.At.Sub(c.Created))
 	switch {
 	case c.To == swarm.StatePaused:
@@ -115,27 +164,4 @@ func (w *Work) logLine(task swarm.TaskKey, text, cause string, attrs ...any) {
 		attrs = append(attrs, "lines_skipped", skipped)
 	}
 	w.log.Info(text, attrs...)
-}
-
-// maxAgentLabels bounds the agents that have series of their own: tenants may load
-// definitions with ever new names.
-const maxAgentLabels = 200
-
-// nameLimiter bounds the names of agents that become values of a label.
-type nameLimiter struct {
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-func newNameLimiter() *nameLimiter { return &nameLimiter{names: map[string]bool{}} }
-
-// label returns the name, or "other" for one that is too many.
-func (l *nameLimiter) label(name string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.names[name] && len(l.names) >= maxAgentLabels {
-		return "other"
-	}
-	l.names[name] = true
-	return name
 }

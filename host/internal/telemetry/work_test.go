@@ -20,10 +20,10 @@ import (
 var taskOfAcme = swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "acme", Swarm: "hive"}, Task: "t-1"}
 
 // observed returns an observer with its registry and its log.
-func observed(t *testing.T) (*telemetry.Work, *prometheus.Registry, *bytes.Buffer) {
+func observed(t *testing.T, tenantLabels ...bool) (*telemetry.Work, *prometheus.Registry, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	w := telemetry.NewWork(slog.New(slog.NewJSONHandler(&log, nil)))
+	w := telemetry.NewWork(slog.New(slog.NewJSONHandler(&log, nil)), len(tenantLabels) > 0)
 	registry := prometheus.NewRegistry()
 	if err := w.Register(registry); err != nil {
 		t.Fatal(err)
@@ -131,5 +131,35 @@ func TestAgentLabelsAreBounded(t *testing.T) {
 	}
 	if n, err := testutil.GatherAndCount(registry, "skep_turns_total"); err != nil || n != 201 {
 		t.Errorf("%d series, %v", n, err)
+	}
+}
+
+// Tenants become labels up to a number, where the operator wants them, and leave with their
+// numbers.
+func TestTenantLabels(t *testing.T) {
+	t.Parallel()
+	w, registry, _ := observed(t, true)
+	post := func(tenant string) {
+		key := taskOfAcme
+		key.Tenant = tenant
+		w.Committed(swarm.Change{Task: key, To: swarm.StateRunning})
+	}
+	for i := range 500 {
+		post(fmt.Sprint("tenant", i))
+	}
+	count := func(want int) {
+		t.Helper()
+		if n, err := testutil.GatherAndCount(registry, "skep_tasks_total"); err != nil || n != want {
+			t.Errorf("%d series, %v; want %d", n, err, want)
+		}
+	}
+	count(101)
+	w.DropTenant("tenant7")
+	count(100)
+	post("new")
+	count(101)
+	families, err := registry.Gather()
+	if err != nil || strings.Contains(fmt.Sprint(families), "tenant7\"") || !strings.Contains(fmt.Sprint(families), `value:"new"`) {
+		t.Errorf("%v, %v", families, err)
 	}
 }

@@ -14,15 +14,16 @@ import (
 // registerMetrics makes the registry of the host's metrics.
 func (s *Server) registerMetrics() (*prometheus.Registry, error) {
 	all := prometheus.NewRegistry()
-	reports := s.opt.Runtime.Metrics()
-	return all, errors.Join(s.api.RegisterMetrics(all), s.opt.Work.Register(all),
+	reports, tenants := s.opt.Runtime.Metrics(), s.opt.Work.Tenants()
+	return all, errors.Join(s.api.RegisterMetrics(all), s.opt.Work.Register(all), s.opt.Commits.Register(all),
 		all.Register(telemetry.Collector(s.families)),
-		all.Register(telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports) })))
+		all.Register(telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports, tenants) })))
 }
 
 // families are the numbers that the parts of the host keep.
 func (s *Server) families() []telemetry.Family {
-	return slices.Concat(s.retentionMetrics(), s.listenerMetrics(), s.peerMetrics(), s.deliveryMetrics(), s.modelMetrics(), s.toolMetrics(), s.opMetrics(), diskMetrics(s.opt.DataDir, diskspace.Of), s.clusterMetrics())
+	return slices.Concat(s.retentionMetrics(), s.listenerMetrics(), s.peerMetrics(), s.deliveryMetrics(), s.modelMetrics(), s.toolMetrics(), s.opMetrics(), diskMetrics(s.opt.DataDir, diskspace.Of), s.clusterMetrics(),
+		s.storeMetrics(), s.loadMetrics(), s.questionMetrics())
 }
 
 // opMetrics counts the calls of agents and actions by op and by code, so that
@@ -33,7 +34,12 @@ func (s *Server) opMetrics() []telemetry.Family {
 	for _, e := range s.opt.Library.Executor().OpCounter().All() {
 		ops.Samples = append(ops.Samples, telemetry.Sample{Labels: []string{e.Op.String(), e.Code.String()}, Value: float64(e.N)})
 	}
-	return []telemetry.Family{ops}
+	denied := telemetry.Family{Name: "skep_denied_total", Help: "Calls of ops that no grant allows, by agent.",
+		Kind: prometheus.CounterValue, Labels: []string{"agent", "op"}}
+	for _, d := range s.opt.Library.Executor().OpCounter().Denied() {
+		denied.Samples = append(denied.Samples, telemetry.Sample{Labels: []string{d.Agent, d.Op.String()}, Value: float64(d.N)})
+	}
+	return []telemetry.Family{ops, denied}
 }
 
 func (s *Server) retentionMetrics() []telemetry.Family {
@@ -47,13 +53,36 @@ func (s *Server) retentionMetrics() []telemetry.Family {
 
 func (s *Server) modelMetrics() []telemetry.Family {
 	n := s.opt.Library.ModelStats()
-	return []telemetry.Family{
+	return append(s.eachModelMetrics(),
 		telemetry.Counter("skep_llm_calls_total", "Calls of models that left agents.", n.Calls),
 		telemetry.Counter("skep_llm_failures_total", "Those of them that got no answer.", n.Failures),
 		telemetry.Counter("skep_llm_refused_total", "Those of them that were not made, because their model rested after failures.", n.Refused),
 		telemetry.Counter("skep_llm_tokens_total", "Tokens of models, as far as known; else what was reserved.", n.Tokens),
 		telemetry.Counter("skep_llm_micro_usd_total", "What models have cost, in millionths of a dollar.", n.MicroUSD),
+	)
+}
+
+// eachModelMetrics counts the calls of each model of the file.
+func (s *Server) eachModelMetrics() []telemetry.Family {
+	family := func(name, help string, labels ...string) telemetry.Family {
+		return telemetry.Family{Name: name, Help: help, Kind: prometheus.CounterValue, Labels: append([]string{"model"}, labels...)}
 	}
+	requests := family("skep_llm_requests_total", "Calls of models that have ended, by model and how: ok, or what kind of failure.", "result")
+	tokens := family("skep_llm_model_tokens_total", "Tokens by model: input and output as charged, reserved where a failed call may be.", "direction")
+	cost := family("skep_llm_model_micro_usd_total", "What each model has cost, in millionths of a dollar.")
+	for _, use := range s.opt.Library.ModelUses() {
+		add := func(to *telemetry.Family, n int64, labels ...string) {
+			to.Samples = append(to.Samples, telemetry.Sample{Labels: append([]string{use.Model}, labels...), Value: float64(n)})
+		}
+		for result, n := range use.Requests {
+			add(&requests, n, result)
+		}
+		add(&tokens, use.Input, "input")
+		add(&tokens, use.Output, "output")
+		add(&tokens, use.Reserved, "reserved")
+		add(&cost, use.MicroUSD)
+	}
+	return []telemetry.Family{requests, tokens, cost}
 }
 
 func (s *Server) toolMetrics() []telemetry.Family {

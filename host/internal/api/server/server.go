@@ -19,6 +19,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/peer/directory"
 	"skep/host/internal/peer/router"
+	"skep/host/internal/swarm"
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/telemetry"
 	"skep/host/internal/telemetry/pulse"
@@ -56,6 +57,10 @@ type Options struct {
 	Audit  *audit.Log
 	// Work has the metrics of turns and tasks.
 	Work *telemetry.Work
+	// Commits has the metrics of the store's transactions, and StoreSize returns the bytes that it
+	// takes.
+	Commits   *telemetry.Commits
+	StoreSize func(context.Context) (int64, error)
 	// Pulse has what happens on the host.
 	Pulse *pulse.Ring
 
@@ -80,6 +85,10 @@ type Runtime interface {
 	CountDamaged() int
 	// CountLoad returns the running tasks and the messages that wait in them.
 	CountLoad() (tasks, messages int)
+	// CountQueued counts the messages that stand in queues, by tier.
+	CountQueued() swarm.Queued
+	// QuotasLeft lists what tenants have left of their quotas, by tenant.
+	QuotasLeft(ctx context.Context) []swarm.QuotaLeft
 	// Metrics returns the metrics that agents report.
 	Metrics() *metrics.Registry
 }
@@ -101,6 +110,7 @@ type Server struct {
 	authorities []authority
 	// operatorKeyPath is empty if the configuration has keys.
 	operatorKeyPath string
+	questions       questionCount
 }
 
 // authority is an external auth backend, which holds connections.

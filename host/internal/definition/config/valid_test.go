@@ -220,7 +220,7 @@ func TestWholeGrammar(t *testing.T) {
 		"proxies": {c.Server.TrustedProxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
 		"crowd": {[]int{c.Server.MaxConnections, c.Server.MaxConnectionsPerAddress, c.Server.MaxStreams, c.Server.MaxStreamsPerPrincipal},
 			[]int{5000, 20, 0, 7}},
-		"telemetry": {c.Telemetry, Telemetry{"debug", "json"}},
+		"telemetry": {c.Telemetry, Telemetry{"debug", "json", true}},
 		"console":   {c.Console, Console{LookReason}},
 		"gateway": {withoutPartners(gatewayOf(c, "a2a")), Gateway{
 			Name: "a2a", Profile: ProfileStrict, Admit: []string{"did:web:*.example.org"}, StrangerTenant: "acme", Hold: 20 * time.Second, Keep: 48 * time.Hour,

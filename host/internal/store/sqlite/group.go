@@ -128,6 +128,9 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 		w.steps.Add(int64(steps))
 		w.groups.Add(1)
 	}
+	if w.onGroup != nil {
+		w.onGroup(len(g.jobs), w.now().Sub(g.began))
+	}
 	return nil
 }
 

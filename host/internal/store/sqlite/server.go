@@ -122,7 +122,7 @@ func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) 
 	if err != nil {
 		return nil, meaning(err)
 	}
-	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, db: below.DB(), epoch: below.HID()}
+	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, onGroup: opts.OnGroup, db: below.DB(), epoch: below.HID()}
 	w.database = &serverDatabase{w: w, below: below, ended: make(chan struct{})}
 	if w.conn, err = w.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, w.db.Close())

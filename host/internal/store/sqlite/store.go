@@ -30,6 +30,9 @@ type Options struct {
 	// Storage is a tenant's quota of stored bytes, 0 for none; nil means that none has
 	// one. It holds for the records of gateways; what tasks write is checked before.
 	Storage func(tenant string) int64
+	// OnGroup, if set, is told after each transaction how many changes it made durable and how
+	// long it took. It returns at once.
+	OnGroup func(changes int, took time.Duration)
 	// Keyring, if set, makes the store seal what it keeps with keys from the file
 	// "keyring" in the data directory, which is made with the first of them. A
 	// database that has been sealed does not open without.

@@ -47,11 +47,12 @@ type writer struct {
 	queue *queue
 	now   func() time.Time
 	// synced is how long the last commit took.
-	synced time.Duration
+	synced  time.Duration
+	onGroup func(changes int, took time.Duration) // may be nil
 }
 
 func openWriter(ctx context.Context, path string, opts Options) (_ *writer, err error) {
-	w := &writer{queue: newQueue(opts.Weight), now: opts.Now}
+	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, onGroup: opts.OnGroup}
 	if w.db, w.conn, err = openConn(ctx, path); err != nil {
 		return nil, err
 	}

@@ -67,8 +67,9 @@ type journal struct {
 	logs int
 	// calls counts the begun calls of all attempts, by op.
 	calls map[abi.Op]int64
-	// counter counts the calls of all turns; may be nil.
+	// counter counts the calls of all turns; may be nil. agent is whose turn this is.
 	counter *OpCounter
+	agent   string
 
 	writing sync.Mutex // held while entries become durable
 
@@ -121,7 +122,7 @@ func (j *journal) append(e swarm.Entry) {
 	j.last++
 	e.N = j.last
 	j.countCall(e)
-	j.counter.add(e)
+	j.counter.add(j.agent, e)
 	j.pending = append(j.pending, e)
 }
 
@@ -204,7 +205,7 @@ func (j *journal) compareAndSwap(c call, ch casChange) ([]byte, *abi.Error) {
 	j.markDurable(len(w.Entries))
 	j.last++
 	j.countCall(ch.cas.Yes)
-	j.counter.add(ch.cas.Yes)
+	j.counter.add(j.agent, ch.cas.Yes)
 	if ok {
 		return ch.onSwap, nil
 	}
