@@ -90,12 +90,13 @@ func (m *measures) end(c gateway.Caller, x gateway.Exchange, at time.Time, ok bo
 	m.samples[w.of] = list[max(0, len(list)-maxSamples):]
 }
 
-// metrics are what is measured of an agent's capability (M-031).
+// metrics are what is measured of an agent's capability (M-031). Without a measurement there
+// is no rate, as none was seen.
 type metrics struct {
-	Latency     float64 `json:"latency_ms"` // p95
-	SuccessRate float64 `json:"success_rate"`
-	Samples     int     `json:"samples"`
-	Measured    bool    `json:"measured"`
+	Latency     float64  `json:"latency_ms"` // p95
+	SuccessRate *float64 `json:"success_rate,omitempty"`
+	Samples     int      `json:"samples"`
+	Measured    bool     `json:"measured"`
 }
 
 // of returns the metrics of an agent's capability, over the last hour. Without a
@@ -119,11 +120,12 @@ func (m *measures) metricsOf(of measured) (got metrics) {
 		}
 	}
 	if len(took) == 0 {
-		return metrics{SuccessRate: 1}
+		return metrics{}
 	}
 	slices.Sort(took)
 	nth := int(math.Ceil(p95Quantile*float64(len(took)))) - 1
-	return metrics{float64(took[nth]) / millisecondF, float64(done) / float64(len(took)), len(took), true}
+	rate := float64(done) / float64(len(took))
+	return metrics{float64(took[nth]) / millisecondF, &rate, len(took), true}
 }
 
 // loadOf is how many messages an agent works on.

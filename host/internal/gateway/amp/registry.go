@@ -178,10 +178,13 @@ func (l *listed) match(q query) {
 
 // worst are the least good of the metrics of an agent's capabilities.
 func (g *Gateway) worst(tenant, agent string, capabilities []string) metrics {
-	got := metrics{SuccessRate: 1}
+	var got metrics
 	for _, id := range capabilities {
 		one := g.measures.of(tenant, agent, id)
-		got.Latency, got.SuccessRate = max(got.Latency, one.Latency), min(got.SuccessRate, one.SuccessRate)
+		got.Latency = max(got.Latency, one.Latency)
+		if rate := one.SuccessRate; rate != nil && (got.SuccessRate == nil || *rate < *got.SuccessRate) {
+			got.SuccessRate = rate
+		}
 		got.Samples, got.Measured = got.Samples+one.Samples, got.Measured || one.Measured
 	}
 	return got
@@ -191,7 +194,7 @@ func (g *Gateway) worst(tenant, agent string, capabilities []string) metrics {
 // was not measured fits (D-M9).
 func (l listed) fits(q query) bool {
 	most, least := q.Constraints.MaxLatency, q.Constraints.MinSuccessRate
-	return !l.Metrics.Measured || (most == nil || l.Metrics.Latency <= *most) && (least == nil || l.Metrics.SuccessRate >= *least)
+	return !l.Metrics.Measured || (most == nil || l.Metrics.Latency <= *most) && (least == nil || *l.Metrics.SuccessRate >= *least)
 }
 
 // requirements are what a task needs (M-032).

@@ -59,6 +59,11 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: agents %q, partial %q", name, a, p)
 		}
 	}
+	unmeasured, _ := discover(t, s, amptest.Object{"capabilities": []string{"text-analysis"}})["agents"].([]any)
+	fresh, _ := unmeasured[0].(amptest.Object)
+	if m, _ := fresh["metrics"].(amptest.Object); m["measured"] != false || m["success_rate"] != nil {
+		t.Errorf("without a measurement: %v", fresh["metrics"])
+	}
 	for range 3 {
 		wantText(t, s.send(t, amptest.Request("agent-1", "echo", "text-analysis", amptest.Object{"text": "x"})), "x")
 		s.send(t, amptest.Mail("agent-1", "fails", "x"))
