@@ -187,7 +187,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, Observer: observers{h.work, h.pulse},
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Observer: observers{h.work, h.pulse},
 	})
 	if err != nil {
 		return err

@@ -39,6 +39,9 @@ type Options struct {
 	// Library finds the definitions of unfinished tasks of an earlier host; without it
 	// they go on with the current ones.
 	Library Library
+	// LogWords has the host's log show what agents log; else it says how much that was, and only
+	// the task's log has the words.
+	LogWords bool
 	// Observer sees what is committed; nil for none.
 	Observer Observer
 	Logger   *slog.Logger
@@ -60,6 +63,7 @@ type Runtime struct {
 	mailToolList []abi.Tool
 	observer     Observer
 	log          *slog.Logger
+	logWords     bool
 	now          func() time.Time
 	secret       []byte
 	places       listPlaces
@@ -124,7 +128,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, log: opt.Logger, now: opt.Now, secret: secret, places: places,
+		observer: opt.Observer, log: opt.Logger, logWords: opt.LogWords, now: opt.Now, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),

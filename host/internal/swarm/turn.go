@@ -6,10 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
-	"math"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,8 +73,7 @@ type Turn struct {
 	// journaled is set when the turn has written to its record.
 	journaled atomic.Bool
 
-	logsMu sync.Mutex
-	logs   []abi.LogRequest
+	logs turnLogs
 }
 
 // Key is the key of the turn's task.
@@ -118,17 +114,6 @@ func (t *Turn) Random() (b [16]byte) {
 	binary.LittleEndian.PutUint64(b[:8], t.ids.Uint64())
 	binary.LittleEndian.PutUint64(b[8:], t.ids.Uint64())
 	return b
-}
-
-// Log keeps a line of the agent until a durable write covers it, then writes it to the
-// host's log.
-func (t *Turn) Log(line abi.LogRequest) {
-	if t.replay != nil {
-		return // the earlier attempt has logged it
-	}
-	t.logsMu.Lock()
-	defer t.logsMu.Unlock()
-	t.logs = append(t.logs, line)
 }
 
 // History returns a page of the agent's history as of the turn's start.
@@ -201,29 +186,3 @@ func (a *Agent) wallLimit() time.Duration {
 
 // newID makes an id from the turn's own stream.
 func (t *Turn) newID() string { return mail.NewUUID(t.Random()) }
-
-// flushLogs writes all lines of the turn to the host's log, after the write that covers
-// them.
-func (t *Turn) flushLogs() { t.releaseLogs(math.MaxInt) }
-
-// releaseLogs writes the next n lines to the host's log.
-func (t *Turn) releaseLogs(n int) {
-	t.logsMu.Lock()
-	lines := t.logs[:min(n, len(t.logs))]
-	t.logs = t.logs[len(lines):]
-	t.logsMu.Unlock()
-	for _, l := range lines {
-		level := slog.LevelInfo
-		if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-			level = slog.LevelInfo
-		}
-		attrs := []slog.Attr{
-			slog.String("tenant", t.task.key.Tenant), slog.String("swarm", t.def.Name), slog.String("agent", t.agent.Name),
-			slog.String("task_id", t.task.key.Task), slog.Int64("turn", t.row.N),
-		}
-		if len(l.Fields) > 0 {
-			attrs = append(attrs, slog.Any("fields", l.Fields))
-		}
-		t.rt.log.LogAttrs(context.Background(), level, l.Message, attrs...)
-	}
-}

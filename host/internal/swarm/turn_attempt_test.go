@@ -52,7 +52,7 @@ func answered(v any, fault *abi.Error) *swarm.Entry {
 // it is neither shown nor logged again, and later calls are.
 func TestRepeat(t *testing.T) {
 	log := &loglines{}
-	h := newHive(t, func(h *hive) { h.opt.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	h := newHive(t, func(h *hive) { h.opt.Logger, h.opt.LogWords = slog.New(slog.NewTextHandler(log, nil)), true })
 	var texts []string
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 		if incoming(turn).Payload.Sender.Type == mail.System {
@@ -85,10 +85,61 @@ func TestRepeat(t *testing.T) {
 	if log.has("logged before") || !log.has("logged now") {
 		t.Errorf("%q", log.all)
 	}
+	logged := 0
 	for _, e := range h.events("t") {
 		if e.Name == "agent_output" && !strings.Contains(string(e.Extra), `"n":2`) {
 			t.Errorf("numbers: %s", e.Extra)
 		}
+		// The task's log has each line once, also those of the earlier attempt.
+		if want := `"lines":[{"level":"","message":"logged before"},{"level":"","message":"logged now"}]`; e.Name == "agent_logged" && strings.Contains(string(e.Extra), want) {
+			logged++
+		}
+	}
+	if logged != 1 {
+		t.Errorf("%d events have the lines of both attempts in order", logged)
+	}
+}
+
+// What a turn logs takes at most 64 KiB of its task's log, as it is encoded there, whatever its
+// lines are made of; the event says how many were left out.
+func TestLoggedLinesHaveABound(t *testing.T) {
+	for name, line := range map[string]abi.LogRequest{
+		"nothing":      {},
+		"escapes":      {Message: strings.Repeat("<", 1<<10)},
+		"long":         {Level: strings.Repeat("x", 1<<10), Fields: map[string]any{"f": strings.Repeat("y", 1<<10)}},
+		"one too long": {Message: strings.Repeat("m", 65<<10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const lines = 4000
+			h := newHive(t)
+			h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+				for range lines {
+					turn.Log(line)
+				}
+				return script(t.Context(), turn)
+			}
+			h.ask("x", task("t"))
+			found := false
+			for _, e := range h.events("t") {
+				if e.Name != "agent_logged" {
+					continue
+				}
+				found = true
+				var got struct {
+					Lines   []abi.LogRequest `json:"lines"`
+					LeftOut int              `json:"left_out"`
+				}
+				if err := json.Unmarshal(e.Extra, &got); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(got.Lines) + got.LeftOut; len(e.Extra) > 65<<10 || n != lines {
+					t.Errorf("an event of %d bytes has %d lines and leaves out %d, of %d", len(e.Extra), len(got.Lines), got.LeftOut, lines)
+				}
+			}
+			if !found {
+				t.Error("no event agent_logged")
+			}
+		})
 	}
 }
 

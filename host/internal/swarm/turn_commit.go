@@ -67,6 +67,9 @@ func (t *activeTask) buildTurnCommit(rn *runningTurn, turn *Turn, out Outcome, n
 	mut := t.beginMutation(now)
 	mut.finished, mut.turn = rn, newCommittedTurn(turn, out, now)
 	mut.chargeTurn(rn, out.Usage)
+	if out.Suspended == nil {
+		mut.logLines(turn)
+	}
 	mut.applyOutcome(turn, out)
 	mut.applyStallRule()
 	mut.Record = turn.finalRecord(out, mut.now)

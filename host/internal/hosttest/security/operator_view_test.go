@@ -18,7 +18,8 @@ import (
 const viewedSwarm = hosttest.ScriptSwarm + hosttest.CallerTables
 
 // What a user says shows nowhere that operators look beside tasks: not in the live feed, on the
-// operators' listener, in the audit log, nor in the host's log, but for lines that agents write there.
+// operators' listener, in the audit log, nor in the host's log, also where an agent logs
+// it. The owner reads that in the task's log.
 func TestOperatorsViewsShowNoContent(t *testing.T) {
 	t.Parallel()
 	h, log := hosttest.StartText(t, viewedSwarm, nil)
@@ -35,6 +36,7 @@ func TestOperatorsViewsShowNoContent(t *testing.T) {
 		hosttest.Script(hosttest.Step{"trap", hosttest.Args{"why": p(7)}}),
 		hosttest.Script(hosttest.Step{p(8), hosttest.Args{p(9): p(10)}}),
 		p(11),
+		hosttest.Script(hosttest.Step{"log", hosttest.Args{"level": "error", "message": p(12), "fields": hosttest.Args{p(13): p(14)}}}),
 	} {
 		if _, err := c.PostAsync(t.Context(), client.Post{Task: fmt.Sprintf("task-%d", n), Subject: p(20 + n), Body: body}); err != nil {
 			t.Fatal(err)
@@ -62,6 +64,14 @@ func TestOperatorsViewsShowNoContent(t *testing.T) {
 		if strings.Contains(text, "planted-") {
 			t.Errorf("%s shows what a user has said:\n%s", name, text)
 		}
+	}
+	hosttest.Eventually(t, "the host's log says that an agent has logged, and the owner reads what", func() bool {
+		record, err := c.Record(t.Context(), "task-5")
+		return err == nil && bytes.Contains(record.Raw, []byte(`"agent_logged"`)) && bytes.Contains(record.Raw, []byte(p(12))) && bytes.Contains(record.Raw, []byte(p(14))) &&
+			bytes.Contains(log.Bytes(), []byte("an agent has logged; the task's log has its words"))
+	})
+	if bytes.Contains(log.Bytes(), []byte("planted-")) {
+		t.Errorf("the host's log shows what an agent has logged:\n%s", log.Bytes())
 	}
 	record, err := c.Record(t.Context(), "task-last")
 	if err != nil || !bytes.Contains(record.Raw, []byte(p(31))) || events < 10 {
