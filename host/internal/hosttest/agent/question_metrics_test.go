@@ -29,7 +29,7 @@ func TestQuestionMetrics(t *testing.T) {
 	}
 	_, text := hosttest.Fetch(t, http.DefaultClient, "http://"+h.AdminAddr()+"/metrics")
 	for _, want := range []string{
-		`skep_tasks_paused 2`, `skep_questions 2`, `skep_question_oldest_seconds (0\.|[1-9])`,
+		`skep_tasks_paused 2`, `skep_questions 2`, `skep_store_bytes [1-9]`, `skep_question_oldest_seconds (0\.|[1-9])`,
 		`skep_quota_left_ratio\{quota="tasks",tenant="default"\} 1`, `skep_tasks_total\{state="paused",tenant="default"\} 2`,
 	} {
 		if !regexp.MustCompile("(?m)^" + want).MatchString(text) {
