@@ -138,7 +138,9 @@ func (w *writer) prepareServer(ctx context.Context, shared bool) (err error) {
 	if shared {
 		err = w.migrateShared(ctx)
 	} else {
-		err = migrateServer(ctx, w.conn, serverMigrations)
+		if err = migrateServer(ctx, w.conn, serverMigrations); err == nil {
+			err = addToServer(ctx, w.conn, serverAdditions)
+		}
 	}
 	if err != nil {
 		return err
@@ -178,6 +180,25 @@ func migrateServer(ctx context.Context, c *sql.Conn, steps []string) error {
 		}
 	}
 	return nil
+}
+
+// addToServer makes what is missing. Writes of other hosts wait while an index is made.
+func addToServer(ctx context.Context, c *sql.Conn, all []serverAddition) error {
+	for _, one := range all {
+		there, err := one.isThere(ctx, c)
+		if err == nil && !there {
+			_, err = c.ExecContext(ctx, one.text)
+		}
+		if err != nil {
+			return fmt.Errorf("make %s on the server: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+func (a serverAddition) isThere(ctx context.Context, db rowQuerier) (there bool, err error) {
+	err = db.QueryRowContext(ctx, "SELECT to_regclass(?) IS NOT NULL", a.name).Scan(&there)
+	return there, err
 }
 
 // serverDatabase is a PostgreSQL server. Only the writer's goroutine uses it, but for closing.

@@ -38,7 +38,7 @@ func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, 
 		}
 	}()
 	s.keyring = newServerKeyring(connector, 0)
-	if err := checkServerVersion(ctx, s.keyring.db); err != nil {
+	if err := checkServerSchema(ctx, s.keyring.db); err != nil {
 		return nil, err
 	}
 	if opts.Keyring != nil {
@@ -64,13 +64,33 @@ func CheckServer(ctx context.Context, at Server) error {
 		return err
 	}
 	db := sql.OpenDB(c.ReadOnly())
-	return errors.Join(checkServerVersion(ctx, db), db.Close())
+	return errors.Join(checkServerSchema(ctx, db), db.Close())
 }
 
-// checkServerVersion returns why a schema must not be read with today's statements.
-func checkServerVersion(ctx context.Context, db interface {
+// rowQuerier is a database or one connection of it.
+type rowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) error {
+}
+
+// checkServerSchema returns why a schema must not be read with today's statements.
+func checkServerSchema(ctx context.Context, db rowQuerier) error {
+	if err := checkServerVersion(ctx, db); err != nil {
+		return err
+	}
+	for _, one := range serverAdditions {
+		there, err := one.isThere(ctx, db)
+		if err == nil && !there {
+			err = fmt.Errorf("its schema has no %s: start a host of this version once, which makes it", one.name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkServerVersion returns why this version must not use a schema, unless it migrates it.
+func checkServerVersion(ctx context.Context, db rowQuerier) error {
 	var there bool
 	var version int
 	if err := db.QueryRowContext(ctx, "SELECT to_regclass('versions') IS NOT NULL").Scan(&there); err != nil {

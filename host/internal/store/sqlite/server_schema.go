@@ -3,7 +3,8 @@ package sqlite
 // serverMigrations lead from an empty schema of a PostgreSQL server to the newest, one
 // version each. The tables are the embedded engine's with the server's types, so that
 // both have the same statements; see migrations for what they are for. Rows are numbered in
-// blocks of 1,000. What was released is never edited.
+// blocks of 1,000. What was released is never edited. A new step needs all hosts that share the
+// server stopped, and older versions refuse it: what they can live beside is one of serverAdditions.
 var serverMigrations = []string{
 	`CREATE TABLE meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);
 	CREATE TABLE secrets (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
@@ -218,8 +219,18 @@ var serverMigrations = []string{
 		why    BYTEA NOT NULL,
 		PRIMARY KEY (tenant, swarm, agent)
 	);`,
+}
+
+// serverAddition is a table or an index of a server, and how it is made.
+type serverAddition struct{ name, text string }
+
+// serverAdditions are what older versions live beside, as they neither read nor write it. They have no
+// version: a host that starts makes those that are missing, and no other host has to stop. A table with
+// data of tenants needs a feature level too, below which nothing is written to it: older versions do not
+// erase it. What was released is never edited.
+var serverAdditions = []serverAddition{
 	// Hosts that share a server count the tasks of a tenant that run.
-	`CREATE INDEX tasks_open ON tasks (tenant) WHERE state = 'running';`,
+	{"tasks_open", "CREATE INDEX tasks_open ON tasks (tenant) WHERE state = 'running'"},
 }
 
 // numberColumns are the columns that number the rows of their tables.

@@ -162,7 +162,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	return s.codec.ring.Reload()
 }
 
-// migrateShared is [migrateServer] beside other hosts, which must not run while it changes tables.
+// migrateShared brings the schema up to date beside other hosts, of which one at a time does it.
 func (w *writer) migrateShared(ctx context.Context) (err error) {
 	const unlock = "SELECT pg_advisory_unlock(hashtext('skep tables'), hashtext(current_schema()))"
 	if _, err := w.conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtext('skep tables'), hashtext(current_schema()))"); err != nil {
@@ -172,7 +172,15 @@ func (w *writer) migrateShared(ctx context.Context) (err error) {
 		_, freed := w.conn.ExecContext(ctx, unlock)
 		err = errors.Join(err, freed)
 	}()
-	err = checkServerVersion(ctx, w.conn)
+	if err := w.migrateAlone(ctx); err != nil {
+		return err
+	}
+	return addToServer(ctx, w.conn, serverAdditions)
+}
+
+// migrateAlone is [migrateServer] that refuses to change tables while other hosts run.
+func (w *writer) migrateAlone(ctx context.Context) error {
+	err := checkServerVersion(ctx, w.conn)
 	switch {
 	case err == nil:
 		return nil
