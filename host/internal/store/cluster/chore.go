@@ -17,7 +17,8 @@ type Chore struct{ Kind, Tenant string }
 // this one is dead.
 type Chores interface {
 	// Begin is called once, after the first sign of life and before the host takes slots: what the host has
-	// read before may be out of date. It returns chores that were left undone.
+	// read before may be out of date. It returns chores that were left undone. They go on with phase 1: each
+	// host does its part of it before it takes slots.
 	Begin(ctx context.Context) (left []Chore, err error)
 	// TakePart does the host's part of a phase.
 	TakePart(ctx context.Context, c Chore, phase int) (Part, error)
@@ -163,8 +164,11 @@ func (m *Member) followChores(ctx context.Context) error {
 	return err
 }
 
-// leaveChore notes a chore that was left undone.
-const leaveChore = `WITH done AS (INSERT INTO shared_chores (tenant, kind, phase, driver) VALUES ($1, $2, 0, 0) ON CONFLICT DO NOTHING RETURNING n)`
+// leaveChore notes a chore that was left undone. A live host is waited for, so the chore is not done
+// meanwhile. For a fenced one it may be done, and its tenant may have begun anew. The lock keeps others from
+// fencing the host before the note is there.
+const leaveChore = `WITH live AS (SELECT FROM hosts WHERE hid = $3 AND NOT dead FOR SHARE),
+	done AS (INSERT INTO shared_chores (tenant, kind, phase, driver) SELECT $1, $2, 1, 0 FROM live ON CONFLICT DO NOTHING RETURNING n)`
 
 func (m *Member) beginChores(ctx context.Context) error {
 	left, err := m.chores.own.Begin(ctx)
@@ -172,7 +176,7 @@ func (m *Member) beginChores(ctx context.Context) error {
 		return err
 	}
 	for _, one := range left {
-		if _, err := m.changeChores(ctx, leaveChore, []byte(one.Tenant), one.Kind); err != nil {
+		if _, err := m.changeChores(ctx, leaveChore, []byte(one.Tenant), one.Kind, m.opts.HID); err != nil {
 			return err
 		}
 	}

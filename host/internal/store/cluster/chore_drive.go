@@ -216,12 +216,9 @@ func (m *Member) noteOutcome(ctx context.Context, n int64) error {
 func RequestChore(ctx context.Context, dsn string, c Chore) (err error) {
 	s := session{dsn: dsn, settings: moveSettings, patience: beatPatience}
 	defer func() { err = errors.Join(err, s.close()) }()
-	var hosts bool
-	const live = "SELECT EXISTS (SELECT FROM hosts h JOIN beats USING (hid) WHERE NOT h.dead)"
-	if err := s.query(ctx, live, nil, func(r pgx.Rows) error { return r.Scan(&hosts) }); err != nil {
+	if hosts, err := hasHosts(ctx, &s); err != nil {
 		return err
-	}
-	if !hosts {
+	} else if !hosts {
 		return ErrNoHost
 	}
 	var n int64
@@ -245,4 +242,19 @@ func RequestChore(ctx context.Context, dsn string, c Chore) (err error) {
 		})
 	}
 	return err
+}
+
+// hasHosts reports whether a host that shares a server is alive. One that has never been shared lacks the table
+// beats.
+func hasHosts(ctx context.Context, s *session) (hosts bool, err error) {
+	for _, text := range []string{
+		"SELECT to_regclass('beats') IS NOT NULL",
+		"SELECT EXISTS (SELECT FROM hosts h JOIN beats USING (hid) WHERE NOT h.dead)",
+	} {
+		err := s.query(ctx, text, nil, func(r pgx.Rows) error { return r.Scan(&hosts) })
+		if err != nil || !hosts {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"skep/host/internal/store/pgtest"
+	"skep/host/internal/store/postgres"
 )
 
 // testChores notes what a host does of chores, whose last phase is 2.
@@ -227,5 +228,55 @@ func TestChoreLeft(t *testing.T) {
 	change(t, dsn, "UPDATE hosts SET dead = true")
 	if err := RequestChore(t.Context(), dsn, Chore{"rotate", "coal"}); !errors.Is(err, ErrNoHost) {
 		t.Errorf("without a host: %v", err)
+	}
+}
+
+// TestChoreLeftFirst: a host does its first part of what was left undone before it takes slots.
+func TestChoreLeftFirst(t *testing.T) {
+	t.Parallel()
+	h := joinChoreHost(t, pgtest.Schema(t))
+	h.chores.left = []Chore{{"erase", "acme"}}
+	h.beatOnce(t)
+	if len(h.works) == 0 {
+		t.Error("the host has no slots")
+	}
+	h.wantDone(t, "begin", "part 1 of acme")
+}
+
+// TestChoreLeftByFenced: a host that is fenced after it has read what was left undone notes nothing: the others
+// may have done it, and the tenant may have begun anew.
+func TestChoreLeftByFenced(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	h := joinChoreHost(t, dsn)
+	h.chores.left = []Chore{{"erase", "acme"}}
+	if err := h.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change(t, dsn, fmt.Sprintf("UPDATE hosts SET dead = true WHERE hid = %d", h.opts.HID))
+	if err := h.followChores(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantDone(t, "begin")
+	if rows, err := h.readChores(t.Context()); err != nil || len(rows) > 0 {
+		t.Errorf("a fenced host has noted %+v, %v", rows, err)
+	}
+}
+
+// TestRequestChoreAlone: beside a host that has never shared its server there is none that does a chore.
+func TestRequestChoreAlone(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	connector, err := postgres.NewConnector(dsn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := postgres.OpenWriter(t.Context(), connector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alone.DB().Close() })
+	if err := RequestChore(t.Context(), dsn, Chore{"rotate", "coal"}); !errors.Is(err, ErrNoHost) {
+		t.Errorf("without the tables of hosts that share: %v", err)
 	}
 }
