@@ -169,13 +169,21 @@ func (l *Library) ForgetTenant(ctx context.Context, tenant string) (had bool, er
 	return had, errors.Join(l.resetErased(ctx, tenant), err)
 }
 
-// ForgetErased gives tenants that other hosts have erased since this one was opened the operator's definition.
+// ForgetErased gives tenants that other hosts have erased since this one was opened the operator's definition. While
+// the store cannot be read, all keep their own.
 func (l *Library) ForgetErased(ctx context.Context) error {
+	list, err := l.store.Loaded(ctx)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
-	tenants := slices.Collect(maps.Keys(l.loaded))
+	erased := maps.Clone(l.loaded)
 	l.mu.Unlock()
+	for _, d := range list {
+		delete(erased, d.Tenant)
+	}
 	var errs []error
-	for _, tenant := range tenants {
+	for tenant := range erased {
 		errs = append(errs, l.resetErased(ctx, tenant))
 	}
 	return errors.Join(errs...)

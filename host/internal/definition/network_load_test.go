@@ -179,6 +179,38 @@ func TestEraseEndsWithTheDefinition(t *testing.T) {
 	}
 }
 
+// unreadStore cannot list what is loaded.
+type unreadStore struct{ Store }
+
+func (unreadStore) Loaded(context.Context) ([]sqlite.Loaded, error) { return nil, errOutage }
+
+// TestForgetErased: a tenant that another host has erased is given the operator's definition. While the store cannot
+// be read, each tenant keeps its own.
+func TestForgetErased(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	if err := h.loadDescribed(t, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	h.Library.store = unreadStore{h.store}
+	if err := h.ForgetErased(t.Context()); !errors.Is(err, errOutage) {
+		t.Errorf("while the store cannot be read: %v", err)
+	}
+	h.Library.store = h.store
+	h.wantWhole(t)
+	if err := h.ForgetErased(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantWhole(t)
+	if err := h.store.UnloadDefinition(t.Context(), swarm.DefaultTenant, "hive"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.ForgetErased(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantWhole(t)
+}
+
 // lateStore fails writes of what is loaded at their end, when they are durable, or before
 // they begin.
 type lateStore struct {
