@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -97,6 +98,27 @@ func (m *tokenModel) check(t *testing.T, round int) {
 				t.Fatalf("round %d: host %d: token %d is valid: %v, Authenticate() = %v", round, n, i, m.valid[text], err)
 			}
 		}
+	}
+}
+
+// TestSharedTokenOfBlocked: tokens of a tenant that the hosts are about to remove open nothing, also before the
+// erasure is noted.
+func TestSharedTokenOfBlocked(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, pgtest.Schema(t))
+	token := auth.IssuedToken{ID: "i", Principal: auth.Principal{Tenant: "acme", Role: auth.User, ID: "ada"}}
+	if err := s.AddToken(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.FindToken(t.Context(), token.SHA256); err != nil {
+		t.Error(err)
+	}
+	s.BlockTenant("acme")
+	if _, err := s.FindToken(t.Context(), token.SHA256); !errors.Is(err, auth.ErrNoToken) {
+		t.Errorf("FindToken() = %v", err)
+	}
+	if all, err := s.Tokens(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("Tokens() = %+v, %v", all, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -49,7 +50,13 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.IssuedToken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", addAdvice(err))
 	}
-	return all, nil
+	return s.dropBlocked(all), nil
+}
+
+// dropBlocked leaves out tokens of tenants that are to be removed: where hosts share a server, an erasure is noted
+// once each of them has blocked the tenant.
+func (s *Store) dropBlocked(all []auth.IssuedToken) []auth.IssuedToken {
+	return slices.DeleteFunc(all, func(i auth.IssuedToken) bool { return s.isErasing(i.Tenant) })
 }
 
 // FindToken reads a token by the digest of its text, or returns [auth.ErrNoToken].
@@ -58,7 +65,7 @@ func (s *Store) FindToken(ctx context.Context, digest [sha256.Size]byte) (auth.I
 	if err != nil {
 		return auth.IssuedToken{}, fmt.Errorf("find a token: %w", addAdvice(err))
 	}
-	if len(found) == 0 {
+	if found = s.dropBlocked(found); len(found) == 0 {
 		return auth.IssuedToken{}, auth.ErrNoToken
 	}
 	return found[0], nil
