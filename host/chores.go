@@ -20,8 +20,12 @@ const (
 	phaseForget = 2
 )
 
-// phaseKeys is the phase of a rotation in which each host reads the new key.
-const phaseKeys = 1
+// Phases of a rotation. Each host reads the new key, then one reseals what is stored, then each host forgets the
+// sizes that it remembers.
+const (
+	phaseKeys  = 1
+	phaseSizes = 2
+)
 
 // shareChores makes the host take part in what all hosts do for a tenant.
 func (h *Host) shareChores() {
@@ -73,7 +77,9 @@ func (c chores) Drive(ctx context.Context, of cluster.Chore, phase int) (last bo
 	case of.Kind == datadir.ChoreErase:
 		return phase == phaseForget, nil
 	case phase == phaseKeys:
-		return true, c.store.Reseal(ctx, of.Tenant)
+		return false, c.store.Reseal(ctx, of.Tenant)
+	case phase == phaseSizes:
+		return true, nil
 	case of.Kind == datadir.ChoreRotate:
 		return false, c.store.AddKey(ctx, of.Tenant)
 	}
@@ -86,6 +92,14 @@ func (c chores) End(of cluster.Chore) {
 		c.store.UnblockTenant(of.Tenant)
 		c.swarm.ResumeTenant(of.Tenant)
 	}
+}
+
+// begun is [definition.Options.Begun].
+func (h *Host) begun() func() bool {
+	if h.member == nil {
+		return nil
+	}
+	return h.member.HasBegun
 }
 
 // eraseAll is [definition.Options.EraseAll].

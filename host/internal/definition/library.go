@@ -52,6 +52,8 @@ type Options struct {
 	// Agree puts the parts of a file in force on all hosts that share the store, or on none; nil where
 	// no other host does.
 	Agree func(ctx context.Context, parts map[string]string) error
+	// Begun reports whether the host has read which keys the others have destroyed; nil where no other host does.
+	Begun func() bool
 	// EraseAll erases a tenant on all hosts that share the store; nil where no other host does.
 	EraseAll func(ctx context.Context, tenant string) error
 	// Adopted is called after a reload has put a configuration in force.

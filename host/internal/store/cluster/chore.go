@@ -144,7 +144,7 @@ func (m *Member) followChores(ctx context.Context) error {
 	if c.own == nil || !m.isAlive() {
 		return nil
 	}
-	if !m.hasBegun() {
+	if !m.HasBegun() {
 		if err := m.beginChores(ctx); err != nil {
 			return err
 		}
@@ -183,7 +183,8 @@ func (m *Member) beginChores(ctx context.Context) error {
 	return nil
 }
 
-func (m *Member) hasBegun() bool {
+// HasBegun reports whether the host has read again what may have been out of date, and takes part in chores.
+func (m *Member) HasBegun() bool {
 	m.chores.mu.Lock()
 	defer m.chores.mu.Unlock()
 	return m.chores.begun || m.chores.own == nil

@@ -33,7 +33,7 @@ const (
 // DoChore has all hosts do a chore, and returns when it is done what they have found and could not do. When ctx
 // ends, the hosts go on.
 func (m *Member) DoChore(ctx context.Context, c Chore) (Part, error) {
-	if !m.isAlive() || !m.hasBegun() { // nobody fences it
+	if !m.isAlive() || !m.HasBegun() { // nobody fences it
 		return Part{}, errors.New("this host has no part of the tasks yet: ask one that has")
 	}
 	done, err := m.addChore(ctx, c)
@@ -115,7 +115,7 @@ const claimChore = `UPDATE shared_chores SET driver = $1 WHERE n = $2 AND driver
 
 // driveOnce drives each chore as far as it goes without waiting for other hosts. It is busy while there are any.
 func (m *Member) driveOnce(ctx context.Context) (busy bool, err error) {
-	if !m.isAlive() || !m.hasBegun() {
+	if !m.isAlive() || !m.HasBegun() {
 		return false, nil
 	}
 	rows, err := m.readChores(ctx)

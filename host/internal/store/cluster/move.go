@@ -20,7 +20,7 @@ func (m *Member) Move(ctx context.Context, moves Moves) error {
 	if m.isRetiring() {
 		return m.moves.exec(ctx, leave, m.opts.HID)
 	}
-	if !m.mayTakeSlots() || !m.hasBegun() {
+	if !m.mayTakeSlots() || !m.HasBegun() {
 		return nil
 	}
 	own, err := m.own(ctx)
