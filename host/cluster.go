@@ -48,7 +48,7 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	if err != nil {
 		return err
 	}
-	h.life = datadir.NewLife()
+	h.life = datadir.NewLife(h.opt.DataDir)
 	c := h.opt.Config.Cluster
 	h.member, err = cluster.Join(ctx, cluster.Options{
 		Life: h.life, Prior: prior,
