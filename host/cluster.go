@@ -283,12 +283,17 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer done()
 	<-turnsEnded
-	saved := h.tokens.Save(leaving) // one that has left writes nothing
+	defer context.AfterFunc(leaving, h.store.StopWaiting)() // a write heeds no context once it is handed over
+	saved := h.tokens.Save(leaving)                         // one that has left writes nothing
 	return errors.Join(err, saved, h.member.Leave(leaving, h.swarm))
 }
 
-// saveTokens writes which tokens were used. A use after the host has left the others is not written.
-func (h *Host) saveTokens(ctx context.Context) error {
+// saveTokens writes which tokens were used, unless the server is away for long. A use after the host has left
+// the others is not written.
+func (h *Host) saveTokens() error {
+	ctx, done := context.WithTimeout(context.Background(), leaveTime)
+	defer done()
+	defer context.AfterFunc(ctx, h.store.StopWaiting)()
 	err := h.tokens.Save(ctx)
 	if h.member != nil && errors.Is(err, swarm.ErrFenced) {
 		return nil

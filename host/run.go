@@ -147,7 +147,7 @@ func (h *Host) Close() error {
 		h.running = nil
 	}
 	if h.tokens != nil {
-		errs = append(errs, h.saveTokens(context.Background()))
+		errs = append(errs, h.saveTokens())
 		h.tokens = nil
 	}
 	if h.member != nil {

@@ -306,6 +306,9 @@ func (d *serverDatabase) overwriteDeleted(ctx context.Context, _ *Store, last ch
 
 func (d *serverDatabase) closing() { d.below.StopWaiting() }
 
+// StopWaiting makes writes fail that wait for a server, now and later.
+func (s *Store) StopWaiting() { s.writer.database.closing() }
+
 func (d *serverDatabase) close(context.Context) error { return nil }
 
 // InspectServer looks at a server and changes nothing there. See [postgres.Inspect].
