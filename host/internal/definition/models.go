@@ -148,7 +148,7 @@ func spend(u abi.ChatUsage) swarm.Spend {
 	if tokens < u.InputTokens {
 		tokens = math.MaxInt64
 	}
-	return swarm.Spend{Tokens: max(0, tokens), MicroUSD: max(0, u.MicroUSD)}
+	return swarm.Spend{Tokens: max(0, tokens), Output: max(0, u.OutputTokens), MicroUSD: max(0, u.MicroUSD)}
 }
 
 // mayCost reports whether the provider may charge an unknown amount for a failed call.

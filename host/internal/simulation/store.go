@@ -204,6 +204,10 @@ func (s *store) Footprint(ctx context.Context, tenant string) (swarm.Footprint, 
 	return read(s, func() (swarm.Footprint, error) { return s.Store.Footprint(ctx, tenant) }, "footprint %s", tenant)
 }
 
+func (s *store) Usage(ctx context.Context, q swarm.UsageQuery) ([]swarm.UsageGroup, error) {
+	return read(s, func() ([]swarm.UsageGroup, error) { return s.Store.Usage(ctx, q) }, "usage of %s", q.Tenant)
+}
+
 func (s *store) HasData(ctx context.Context, tenant string) (bool, error) {
 	return read(s, func() (bool, error) { return s.Store.HasData(ctx, tenant) }, "has data %s", tenant)
 }

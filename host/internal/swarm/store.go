@@ -161,6 +161,10 @@ type Tenants interface {
 	// Footprint returns the size of a tenant's data from counters. They change with
 	// the writes they count.
 	Footprint(ctx context.Context, tenant string) (Footprint, error)
+	// Usage sums what [Mutation.Usage] has added: one group for each tenant, agent of a
+	// tenant, model or time that has any, in the order of their names or times. Minutes older
+	// than [UsageKept] are deleted by Purge, and the oldest beyond [UsageRows].
+	Usage(ctx context.Context, q UsageQuery) ([]UsageGroup, error)
 	// HasData reports whether Erase would remove anything: a task, a value, a name, a
 	// token, a key.
 	HasData(ctx context.Context, tenant string) (bool, error)

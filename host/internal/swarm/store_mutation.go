@@ -35,6 +35,9 @@ type Mutation struct {
 	Blobs  []Blob
 	// Admission bounds what the tenant has with it, nil for no bounds. Only Accept heeds it.
 	Admission *Admission `json:"-"`
+	// Usage is what the mutation adds to the usage of the task's tenant in the minute of
+	// Task.Updated.
+	Usage []UsageCount
 	// Encoded, if set, is what MarkEncoded calls.
 	Encoded func() `json:"-"`
 }

@@ -79,7 +79,7 @@ type Task struct {
 	// Spent is the part of Usage that each agent's model calls cost.
 	Spent map[string]Spend `json:"spent,omitempty"`
 	// Metered is the part of Usage of turns that are not over, by their rows.
-	Metered map[int64]Usage `json:"metered,omitempty"`
+	Metered map[int64]MeteredTurn `json:"metered,omitempty"`
 	// Breakpoints are the suspended turns.
 	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
 	// PeerCalls are the calls at other swarms that wait for people.

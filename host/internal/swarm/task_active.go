@@ -91,6 +91,8 @@ type runningTurn struct {
 	// spent is the cost of the turn's model calls on all attempts, with the reserved
 	// cost of unfinished calls.
 	spent Spend
+	// spentOn is spent by model.
+	spentOn map[string]Spend
 	// exceeded are the keys of budgets in which calls of models did not fit.
 	exceeded []string
 	models   []string // that the turn calls, by the providers' names

@@ -13,20 +13,22 @@ import (
 // Spend is what calls of models have cost, or may cost.
 type Spend struct {
 	Tokens int64 `json:"tokens,omitempty"`
+	// Output is the part of Tokens that models have written. No budget bounds it.
+	Output int64 `json:"output_tokens,omitempty"`
 	// MicroUSD is money in millionths of a dollar.
 	MicroUSD int64 `json:"micro_usd,omitempty"`
 }
 
 // Add returns the sum of two costs, bounded by the range of int64.
 func (s Spend) Add(v Spend) Spend {
-	return Spend{saturatingAdd(s.Tokens, v.Tokens), saturatingAdd(s.MicroUSD, v.MicroUSD)}
+	return Spend{saturatingAdd(s.Tokens, v.Tokens), saturatingAdd(s.Output, v.Output), saturatingAdd(s.MicroUSD, v.MicroUSD)}
 }
 
 // Minus returns the difference of two costs.
-func (s Spend) Minus(v Spend) Spend { return s.Add(Spend{-v.Tokens, -v.MicroUSD}) }
+func (s Spend) Minus(v Spend) Spend { return s.Add(Spend{-v.Tokens, -v.Output, -v.MicroUSD}) }
 
 // floored is a cost without negative parts.
-func (s Spend) floored() Spend { return Spend{max(0, s.Tokens), max(0, s.MicroUSD)} }
+func (s Spend) floored() Spend { return Spend{max(0, s.Tokens), max(0, s.Output), max(0, s.MicroUSD)} }
 
 func saturatingAdd(a, b int64) int64 {
 	switch {
@@ -61,12 +63,12 @@ const reasonTokens = "tokens"
 // task, of its agent in that task, and of its tenant's day. It returns LIMIT with the
 // key of the first budget that it exceeds. A reservation counts as spent on its day until
 // [Turn.SettleSpend] corrects it.
-func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error) {
+func (t *Turn) ReserveSpend(op abi.Op, model string, most Spend) (day int64, fault *abi.Error) {
 	tenant := t.task.key.Tenant
 	if err := t.rt.loadDaySpend(t.rt.lifetime, tenant); err != nil {
 		return 0, abi.Errorf(abi.CodeInternal, op, "store", "what tenant %q has spent today cannot be read", tenant)
 	}
-	day, lacks, fault := t.reserveGranted(op, most)
+	day, lacks, fault := t.reserveGranted(op, model, most)
 	if fault != nil || lacks == (Spend{}) {
 		return day, fault
 	}
@@ -75,7 +77,7 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 	granting.Lock()
 	defer granting.Unlock()
 	for {
-		day, lacks, fault := t.reserveGranted(op, most)
+		day, lacks, fault := t.reserveGranted(op, model, most)
 		if fault == nil && lacks != (Spend{}) {
 			fault = t.rt.growGrant(tenant, op, day, most, lacks)
 			t.noteDayExceeded(fault)
@@ -88,7 +90,7 @@ func (t *Turn) ReserveSpend(op abi.Op, most Spend) (day int64, fault *abi.Error)
 
 // reserveGranted reserves for a call, unless this host's part of the tenant's budget lacks
 // something for it.
-func (t *Turn) reserveGranted(op abi.Op, most Spend) (day int64, lacks Spend, fault *abi.Error) {
+func (t *Turn) reserveGranted(op abi.Op, model string, most Spend) (day int64, lacks Spend, fault *abi.Error) {
 	tenant := t.task.key.Tenant
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
@@ -109,7 +111,7 @@ func (t *Turn) reserveGranted(op abi.Op, most Spend) (day int64, lacks Spend, fa
 		return 0, Spend{}, t.rt.untilNextDay(fault)
 	}
 	if lacks == (Spend{}) {
-		t.run.spent = t.run.spent.Add(most)
+		t.run.addSpend(model, most)
 		today.Spend = today.Add(most)
 	}
 	return today.day, lacks, nil
@@ -158,12 +160,12 @@ func (r *Runtime) growGrant(tenant string, op abi.Op, day int64, most, lacks Spe
 // negative, and counts to that day only: it must make no room in the next. An earlier host
 // may have made the reservation: the day is loaded first, so that nothing spent in it is
 // lost.
-func (t *Turn) SettleSpend(day int64, change Spend) {
+func (t *Turn) SettleSpend(model string, day int64, change Spend) {
 	tenant := t.task.key.Tenant
 	unread := t.rt.loadDaySpend(t.rt.lifetime, tenant) != nil
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	t.run.spent = t.run.spent.Add(change)
+	t.run.addSpend(model, change)
 	if unread {
 		return // the next load finds the change in the store
 	}
@@ -286,6 +288,6 @@ func (t *activeTask) addPriorSpend(rn *runningTurn, prior *PriorAttempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range prior.Entries {
-		rn.spent = rn.spent.Add(e.Spend)
+		rn.addSpend(e.Model, e.Spend)
 	}
 }

@@ -92,10 +92,10 @@ func TestSharedBudgetOfManyTurns(t *testing.T) {
 		h.hive, h.sharingHost = s.share(t, swarm.Spend{Tokens: bound})
 		h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 			for range each {
-				if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault != nil {
+				if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 3}); fault != nil {
 					continue
 				}
-				turn.SettleSpend(dayOf(turn.Now()), swarm.Spend{Tokens: -2})
+				turn.SettleSpend("", dayOf(turn.Now()), swarm.Spend{Tokens: -2})
 				if turn.Key().Tenant == "acme" {
 					h.spent.Add(1)
 				}
@@ -150,7 +150,7 @@ func TestSharedBudgetRefusal(t *testing.T) {
 			reserve := func(n int64, asks int, code abi.Code, used string) {
 				t.Helper()
 				before := s.asked
-				_, fault := turn.ReserveSpend(abi.OpLLMChat, in(n))
+				_, fault := turn.ReserveSpend(abi.OpLLMChat, "", in(n))
 				switch {
 				case s.asked-before != asks:
 					t.Errorf("%s: a call of %d asks %d times for a grant, want %d", name, n, s.asked-before, asks)
@@ -167,12 +167,12 @@ func TestSharedBudgetRefusal(t *testing.T) {
 			reserve(6, 1, abi.CodeInternal, `"acme"`)
 			s.fails = nil
 			reserve(6, 1, 0, "")
-			turn.SettleSpend(today, in(-2))
+			turn.SettleSpend("", today, in(-2))
 			reserve(1, 0, 0, "")
 			reserve(2, 1, abi.CodeLimit, "9 of ")
 			ahead.Store(int64(time.Hour))
 			s.left[today+1] = in(8)
-			turn.SettleSpend(today, in(-5)) // no room in the next day
+			turn.SettleSpend("", today, in(-5)) // no room in the next day
 			reserve(8, 1, 0, "")
 			return tell(turn, "done")
 		}
@@ -191,7 +191,7 @@ func TestSharedBudgetOfTwoTenants(t *testing.T) {
 		if turn.Key().Tenant == "slow" {
 			waits <- struct{}{}
 		}
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 3}); fault != nil {
 			t.Error(fault)
 		}
 		return tell(turn, "done")

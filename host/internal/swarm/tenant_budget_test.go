@@ -25,12 +25,12 @@ func TestBudgetOfManyTurns(t *testing.T) {
 	var spent, refused atomic.Int64
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 		for range each {
-			_, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3})
+			_, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 3})
 			if fault != nil {
 				refused.Add(1)
 				continue
 			}
-			turn.SettleSpend(dayOf(turn.Now()), swarm.Spend{Tokens: -2})
+			turn.SettleSpend("", dayOf(turn.Now()), swarm.Spend{Tokens: -2})
 			if turn.Key().Tenant == "acme" {
 				spent.Add(1)
 			}
@@ -64,21 +64,21 @@ func TestBudgetOfTheNextDay(t *testing.T) {
 	})
 	all := swarm.Spend{Tokens: 10}
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, all); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", all); fault != nil {
 			t.Error(fault)
 		}
-		_, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 1})
+		_, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 1})
 		if fault == nil || fault.RetryAfterMS != time.Hour.Milliseconds() || !strings.Contains(fault.Message, "[tenants.acme] tokens_per_day") {
 			t.Errorf("beyond the day's: %+v", fault)
 		}
 		mu.Lock()
 		now = now.Add(time.Hour)
 		mu.Unlock()
-		turn.SettleSpend(dayOf(turn.Now()), swarm.Spend{Tokens: -4})
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, all); fault != nil {
+		turn.SettleSpend("", dayOf(turn.Now()), swarm.Spend{Tokens: -4})
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", all); fault != nil {
 			t.Errorf("the next day: %v", fault)
 		}
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 1}); fault == nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 1}); fault == nil {
 			t.Error("the next day has no end")
 		}
 		return tell(turn, "done")
@@ -94,7 +94,7 @@ func TestBudgetOfAnAgent(t *testing.T) {
 		h.def.Agents[0].Limits.Spend.Tokens = 6
 	})
 	reserve := func(turn *swarm.Turn, n int64) string {
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: n}); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: n}); fault != nil {
 			_, key, _ := strings.Cut(fault.Message, "raise ")
 			key, _, _ = strings.Cut(key, ",")
 			return key
@@ -120,7 +120,7 @@ func TestBudgetOfAnAgent(t *testing.T) {
 		t.Errorf("the other agent: %s", a.Body)
 	}
 	snap := h.record("t")
-	if got := fmt.Sprint(snap.Task.Spent, snap.Task.Usage.Tokens); got != "map[boss:{6 0} math:{4 0}] 10" {
+	if got := fmt.Sprint(snap.Task.Spent, snap.Task.Usage.Tokens); got != "map[boss:{6 0 0} math:{4 0 0}] 10" {
 		t.Errorf("spent %s", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestStalledByAFailureSaysWhy(t *testing.T) {
 	t.Parallel()
 	h := newHive(t, func(h *hive) { h.def.Limits.Spend.Tokens = 10 })
 	spend := func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 11}); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 11}); fault != nil {
 			return swarm.Outcome{Failure: &swarm.Failure{Cause: "agent", Message: fault.Message}}
 		}
 		return swarm.Outcome{}
@@ -169,7 +169,7 @@ func TestBudgetOfTheLifeBefore(t *testing.T) {
 	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 10}}}))
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 		nine := swarm.Spend{Tokens: 9}
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, nine); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", nine); fault != nil {
 			t.Error(fault)
 		}
 		out, header := tell(turn, "done"), turn.Header()
@@ -182,11 +182,11 @@ func TestBudgetOfTheLifeBefore(t *testing.T) {
 	h.ask("a", of("acme"))
 	h.restart()
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
-		turn.SettleSpend(dayOf(turn.Now()), swarm.Spend{Tokens: -1})
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault == nil {
+		turn.SettleSpend("", dayOf(turn.Now()), swarm.Spend{Tokens: -1})
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 3}); fault == nil {
 			t.Error("what was spent before the restart is forgotten")
 		}
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 2}); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 2}); fault != nil {
 			t.Error(fault)
 		}
 		return tell(turn, "done")
@@ -207,8 +207,8 @@ func TestBudgetOfAgentsTogether(t *testing.T) {
 		both.Done()
 		both.Wait()
 		for range each {
-			if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault == nil {
-				turn.SettleSpend(dayOf(turn.Now()), swarm.Spend{Tokens: -2})
+			if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 3}); fault == nil {
+				turn.SettleSpend("", dayOf(turn.Now()), swarm.Spend{Tokens: -2})
 				spent.Add(1)
 			}
 		}
@@ -249,17 +249,17 @@ func TestBudgetAtMidnight(t *testing.T) {
 		nine, back := swarm.Spend{Tokens: 9}, swarm.Spend{Tokens: -8}
 		h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 			time.Sleep(time.Until(turn.Now().Truncate(24 * time.Hour).Add(24*time.Hour - time.Second)))
-			yesterday, fault := turn.ReserveSpend(abi.OpLLMChat, nine)
+			yesterday, fault := turn.ReserveSpend(abi.OpLLMChat, "", nine)
 			if fault != nil {
 				t.Error(fault)
 			}
 			time.Sleep(12 * time.Second)
-			today, fault := turn.ReserveSpend(abi.OpLLMChat, nine)
+			today, fault := turn.ReserveSpend(abi.OpLLMChat, "", nine)
 			if fault != nil || today != yesterday+1 {
 				t.Error(today, yesterday, fault)
 			}
-			turn.SettleSpend(yesterday, back)
-			if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 2}); fault == nil {
+			turn.SettleSpend("", yesterday, back)
+			if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 2}); fault == nil {
 				t.Error("yesterday's rest is spent today")
 			}
 			out, header := tell(turn, "done"), turn.Header()
@@ -276,7 +276,7 @@ func TestBudgetAtMidnight(t *testing.T) {
 		h.ask("a", of("acme"))
 		h.restart()
 		h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
-			if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 2}); fault == nil {
+			if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 2}); fault == nil {
 				t.Error("yesterday's rest is spent today, after a restart")
 			}
 			return tell(turn, "done")

@@ -179,7 +179,7 @@ func TestEraseForgetsWhatWasSpent(t *testing.T) {
 	t.Parallel()
 	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 10}}}))
 	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
-		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 10}); fault != nil {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 10}); fault != nil {
 			return tell(turn, string(fault.Reason))
 		}
 		return tell(turn, "spent")

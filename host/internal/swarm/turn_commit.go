@@ -150,6 +150,7 @@ func (mut *mutationBuilder) applyFailure(t *Turn, f Failure) {
 	name := t.agent.Name
 	text := failureText(name, f)
 	mut.failed = text
+	mut.addCount(UsageKey{Agent: name, Cause: f.Cause}, UsageSum{Failures: 1})
 	mut.logEmitted(t, true)
 	mut.appendHistoryMessage(name, t.row.N, t.row.Message)
 	mut.appendHistory(name, t.row.N, abi.HistoryEntry{Kind: abi.KindNote, Note: "turn failed: " + text})

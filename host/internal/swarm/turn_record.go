@@ -67,6 +67,9 @@ type Entry struct {
 	// Spend is the reservation of an intent for a model call, and its correction by the
 	// answer or the end. The entries of a turn add up to its cost.
 	Spend Spend
+	// Model is the provider's name of the model that Spend is paid for; empty in the records
+	// of older hosts.
+	Model string
 	// Day is the UTC day, in days since 1970, whose budget has the reservation of Spend; 0
 	// in the records of older hosts.
 	Day int64
@@ -92,6 +95,7 @@ type entryJSON struct {
 	Index  int             `json:"index,omitempty"`
 	Len    int             `json:"len,omitempty"`
 	Spend  *Spend          `json:"spend,omitempty"`
+	Model  string          `json:"model,omitempty"`
 	Day    int64           `json:"day,omitempty"`
 	Ran    json.RawMessage `json:"ran,omitempty"`
 	Time   time.Time       `json:"time,omitzero"`
@@ -101,7 +105,7 @@ type entryJSON struct {
 func (e Entry) MarshalJSON() ([]byte, error) {
 	w := entryJSON{
 		N: e.N, Call: e.Call, Kind: e.Kind, Op: e.Op, Digest: e.Digest,
-		Err: e.Err, Index: e.Index, Len: e.Len, Day: e.Day, Ran: e.Ran, Time: e.Time,
+		Err: e.Err, Index: e.Index, Len: e.Len, Model: e.Model, Day: e.Day, Ran: e.Ran, Time: e.Time,
 	}
 	if e.Err != nil {
 		w.Code = e.Err.Code
@@ -125,7 +129,7 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 	}
 	*e = Entry{
 		N: w.N, Call: w.Call, Kind: w.Kind, Op: w.Op, Digest: w.Digest, Answer: w.Bytes,
-		Err: w.Err, Index: w.Index, Len: w.Len, Day: w.Day, Ran: w.Ran, Time: w.Time,
+		Err: w.Err, Index: w.Index, Len: w.Len, Model: w.Model, Day: w.Day, Ran: w.Ran, Time: w.Time,
 	}
 	if w.Spend != nil {
 		e.Spend = *w.Spend

@@ -1,6 +1,9 @@
 package swarm
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Usage is the cost of turns, discarded ones included.
 type Usage struct {
@@ -46,14 +49,32 @@ func (u Usage) maxCounts(v Usage) Usage {
 
 // MeteredUsage is the part of the task's usage that earlier attempts at the turn have
 // added.
-func (t *Turn) MeteredUsage() Usage { return t.rec.Metered[t.row.N] }
+func (t *Turn) MeteredUsage() Usage { return t.rec.Metered[t.row.N].Usage }
+
+// MeteredTurn is the usage of a turn that is not over, and the part of it that each model
+// has cost.
+type MeteredTurn struct {
+	Usage
+	Models map[string]Spend `json:"models,omitempty"`
+}
+
+// addSpend adds the cost of a call of a model, or its correction. The caller holds the task's mu.
+func (rn *runningTurn) addSpend(model string, s Spend) {
+	if s == (Spend{}) {
+		return
+	}
+	if rn.spentOn == nil {
+		rn.spentOn = map[string]Spend{}
+	}
+	rn.spent, rn.spentOn[model] = rn.spent.Add(s), rn.spentOn[model].Add(s)
+}
 
 // addUsage adds the usage of an attempt. Replayed calls are not counted again.
 func (mut *mutationBuilder) addUsage(rn *runningTurn, u Usage) {
 	row := rn.row.N
 	u.Turns, u.Spend = 1, rn.spent
 	had := mut.Task.Metered[row]
-	more := u.addedSince(had)
+	more := u.addedSince(had.Usage)
 	mut.Task.Usage = mut.Task.Usage.Add(more)
 	if more.Spend != (Spend{}) {
 		if mut.Task.Spent == nil {
@@ -62,7 +83,8 @@ func (mut *mutationBuilder) addUsage(rn *runningTurn, u Usage) {
 		mut.Task.Spent[rn.row.Agent] = mut.Task.Spent[rn.row.Agent].Add(more.Spend)
 	}
 	if mut.Task.Metered == nil {
-		mut.Task.Metered = map[int64]Usage{}
+		mut.Task.Metered = map[int64]MeteredTurn{}
 	}
-	mut.Task.Metered[row] = u.maxCounts(had)
+	mut.Task.Metered[row] = MeteredTurn{u.maxCounts(had.Usage), maps.Clone(rn.spentOn)}
+	mut.meterTurn(rn, more, had)
 }

@@ -37,6 +37,7 @@ func (e *encodedMutation) apply(ctx context.Context, t *tables) (steps int, err 
 	if err := t.writeKV(ctx, e.closer.opener, e.key, spaceOf{iid, ref.tid}, e.kv); err != nil {
 		return 0, err
 	}
+	t.delta.used.add(e.key.Tenant, e.updated, e.usage)
 	return 1, e.applyAnswers(ctx, t, iid)
 }
 

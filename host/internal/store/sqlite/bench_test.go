@@ -108,7 +108,8 @@ func trivial(n int64) (accept swarm.Mutation, post swarm.Submission, commit swar
 	task.History = map[string]int64{"supervisor": 3}
 	told.Seq = 2
 	commit = swarm.Mutation{
-		Task: task, Consume: []int64{1}, History: trivialHistory(now, raw),
+		Usage: []swarm.UsageCount{{UsageKey: swarm.UsageKey{Agent: "supervisor"}, UsageSum: swarm.UsageSum{Turns: 1, Fuel: 1000, CPU: 1000}}},
+		Task:  task, Consume: []int64{1}, History: trivialHistory(now, raw),
 		Events:  []swarm.Event{told, {Seq: 3, Name: "task_complete", Time: now}},
 		Answers: []swarm.SubmissionAnswer{{Door: "rest", Key: m.ID, Cursor: 3}},
 	}

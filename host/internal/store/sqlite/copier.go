@@ -16,7 +16,7 @@ import (
 var copiedTables = []string{
 	"instances", "tasks", "queue", "events", "agents", "history", "submissions", "turns", "journal", "spaces", "kv",
 	"keys", "chores", "tenants", "tokens", "definitions", "loaded", "outbox", "namers", "blobs", "blob_uses",
-	"gateway_realms", "gateway_state", "quarantine",
+	"gateway_realms", "gateway_state", "quarantine", "usage",
 }
 
 // TableSum is what a table has: how many rows, and a sum of them in which their order does not

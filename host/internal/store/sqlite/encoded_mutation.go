@@ -32,6 +32,7 @@ type encodedMutation struct {
 	blobs          []blob
 	outbox         []outboxMessage
 	delivered      []int64
+	usage          []swarm.UsageCount
 	size           int
 
 	// posts are recorded with the step, if there are any.
@@ -173,6 +174,9 @@ func (c closer) encodeMutation(st swarm.Mutation) (*encodedMutation, error) {
 
 		entrypoint: st.Task.Entrypoint,
 		microUSD:   st.Task.Usage.MicroUSD,
+	}
+	if c.hasLevel() { // older hosts do not erase it
+		e.usage = st.Usage
 	}
 	if st.Task.Definition != "" {
 		e.definition = []byte(st.Task.Definition)

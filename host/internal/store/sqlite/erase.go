@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // Erase implements [swarm.Tenants]. The keys go first: from then on nothing of
@@ -84,6 +85,9 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 			return err
 		}
 		done = e.done
+	}
+	if err := s.deleteUsage(ctx, tenant, math.MaxInt64); err != nil {
+		return err
 	}
 	err := s.writer.database.overwriteDeleted(ctx, s, nameErasure(tenant))
 	if err == nil && !s.isShared() {

@@ -86,6 +86,9 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 		err = s.exportConfined(ctx, tenant, enc)
 	}
 	if err == nil {
+		err = s.exportUsage(ctx, tenant, enc)
+	}
+	if err == nil {
 		err = enc.Encode(line{Kind: "end"})
 	}
 	if err == nil {

@@ -13,6 +13,8 @@ import (
 type footprintDelta struct {
 	// change is the part of the change in hand, which may still fail.
 	change, group []tenantDelta
+	// used is what the changes have used.
+	used usageDelta
 }
 
 type tenantDelta struct {
@@ -55,14 +57,19 @@ func (y *footprintDelta) endChange(ok bool) {
 		}
 	}
 	y.change = y.change[:0]
+	y.used.endChange(ok)
 }
 
-func (y *footprintDelta) reset() { y.change, y.group = y.change[:0], y.group[:0] }
+func (y *footprintDelta) reset() {
+	y.change, y.group = y.change[:0], y.group[:0]
+	y.used.reset()
+}
 
 // dropTenant forgets what was counted for a tenant that is gone.
 func (y *footprintDelta) dropTenant(tenant string) {
 	gone := func(c tenantDelta) bool { return c.tenant == tenant }
 	y.change, y.group = slices.DeleteFunc(y.change, gone), slices.DeleteFunc(y.group, gone)
+	y.used.dropTenant(tenant)
 }
 
 // addDelta sums by tenant. A group is of few tenants, mostly of one.
@@ -99,6 +106,9 @@ func (t *tables) writeFootprints(ctx context.Context) error {
 		if err := t.shared.spendGrant(ctx, c); err != nil {
 			return err
 		}
+	}
+	if err := t.writeUsage(ctx); err != nil {
+		return err
 	}
 	t.delta.reset()
 	return nil

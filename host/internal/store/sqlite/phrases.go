@@ -16,9 +16,9 @@ const (
 	minCompressed = 1 << 10
 )
 
-// phrasesLevel is the feature level from which hosts that share a store read what is packed with the
-// phrases, and what is sealed with the length of its content.
-const phrasesLevel = 2
+// sharedLevel is the feature level from which hosts that share a store read what is packed with the
+// phrases, and what is sealed with the length of its content, and erase what is in the table usage.
+const sharedLevel = 2
 
 // phrasesText is what bodies have in common: names of members, descriptions of tools, limits. It is
 // part of the format, so it never changes; other phrases get another codec.
@@ -34,7 +34,7 @@ var phrases = sync.OnceValue(func() *s2.Dict { return s2.MakeDict(phrasesText, n
 // store read it.
 func (c *codec) shorten(body []byte) []byte {
 	switch n := len(body); {
-	case n < minShort || !c.hasPhrases():
+	case n < minShort || !c.hasLevel():
 		return body
 	case n > maxShort:
 		return compress(body)
@@ -45,14 +45,14 @@ func (c *codec) shorten(body []byte) []byte {
 // packRecord packs a plain body of a turn's record. Each version of skep reads those that are packed
 // without the phrases.
 func (c *codec) packRecord(body []byte) []byte {
-	if !c.hasPhrases() {
+	if !c.hasLevel() {
 		return compress(body)
 	}
 	return c.shorten(body)
 }
 
-// hasPhrases reports whether all hosts that share the store have [phrasesLevel].
-func (c *codec) hasPhrases() bool { return c.level == nil || c.level() >= phrasesLevel }
+// hasLevel reports whether all hosts that share the store have [sharedLevel].
+func (c *codec) hasLevel() bool { return c.level == nil || c.level() >= sharedLevel }
 
 // compress packs a plain body if that makes it smaller, without the phrases.
 func compress(body []byte) []byte {

@@ -62,14 +62,14 @@ func TestShorten(t *testing.T) {
 // TestShortenByLevel: hosts that share a store write what is packed with phrases once all of them read it,
 // and read either.
 func TestShortenByLevel(t *testing.T) {
-	level := phrasesLevel - 1
+	level := sharedLevel - 1
 	s, err := Open(t.Context(), t.TempDir(), Options{Level: func() int { return level }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	for i := range 2 {
-		level = phrasesLevel - 1 + i
+		level = sharedLevel - 1 + i
 		if err := s.Commit(t.Context(), phrasedStep(i)); err != nil {
 			t.Fatal(err)
 		}

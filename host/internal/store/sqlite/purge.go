@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"skep/host/internal/swarm"
 )
 
 // purgeSlice bounds what one group deletes, so that steps do not wait for a
@@ -22,6 +24,9 @@ func (s *Store) Purge(ctx context.Context, now time.Time) (total int64, err erro
 		return total, err
 	}
 	n, err := s.purgeSubmissions(ctx, now)
+	if err == nil {
+		err = s.purgeUsage(ctx, now, swarm.UsageRows)
+	}
 	return total + n, err
 }
 

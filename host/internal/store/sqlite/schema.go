@@ -275,6 +275,22 @@ var migrations = []string{
 
 	// Bodies may be packed with phrases: older versions must not open the file.
 	"SELECT 1",
+
+	`CREATE TABLE usage (
+		tenant    BLOB NOT NULL,
+		minute    INTEGER NOT NULL, -- since 1970
+		agent     BLOB NOT NULL,
+		model     BLOB NOT NULL,
+		cause     BLOB NOT NULL,
+		turns     INTEGER NOT NULL,
+		failures  INTEGER NOT NULL,
+		fuel      INTEGER NOT NULL,
+		cpu       INTEGER NOT NULL, -- nanoseconds
+		tokens    INTEGER NOT NULL,
+		output    INTEGER NOT NULL,
+		micro_usd INTEGER NOT NULL,
+		PRIMARY KEY (tenant, minute, agent, model, cause)
+	) STRICT, WITHOUT ROWID;`,
 }
 
 // migrate brings the schema to the version that steps lead to.

@@ -231,6 +231,22 @@ type serverAddition struct{ name, text string }
 var serverAdditions = []serverAddition{
 	// Hosts that share a server count the tasks of a tenant that run.
 	{"tasks_open", "CREATE INDEX tasks_open ON tasks (tenant) WHERE state = 'running'"},
+	// Written from [sharedLevel] on.
+	{"usage", `CREATE TABLE usage (
+		tenant    BYTEA NOT NULL,
+		minute    BIGINT NOT NULL,
+		agent     BYTEA NOT NULL,
+		model     BYTEA NOT NULL,
+		cause     BYTEA NOT NULL,
+		turns     BIGINT NOT NULL,
+		failures  BIGINT NOT NULL,
+		fuel      BIGINT NOT NULL,
+		cpu       BIGINT NOT NULL,
+		tokens    BIGINT NOT NULL,
+		output    BIGINT NOT NULL,
+		micro_usd BIGINT NOT NULL,
+		PRIMARY KEY (tenant, minute, agent, model, cause)
+	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01)`},
 }
 
 // numberColumns are the columns that number the rows of their tables.

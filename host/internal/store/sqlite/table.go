@@ -242,7 +242,7 @@ var tenantTables = []*table{instanceTable, definitionTable, loadedTable, namerTa
 
 // nameTables are the tables with a column tenant whose rows go with the name of an
 // erased tenant, when nothing is left below its instances.
-var nameTables = []string{"tenants", "tokens", "namers", "definitions", "loaded", "quarantine", "keys", "chores"}
+var nameTables = []string{"tenants", "tokens", "namers", "definitions", "loaded", "quarantine", "usage", "keys", "chores"}
 
 // eachTable visits tables and the tables below them.
 func eachTable(list []*table, visit func(*table)) {

@@ -61,6 +61,7 @@ type tables struct {
 	blobbing                               blobStmts
 	gatewayState                           gatewayStateStmts
 	confining                              quarantineStmts
+	metering                               usageStmts
 	// shared is nil where no other host writes.
 	shared *sharedStmts
 }
@@ -148,7 +149,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
 	return []map[**sql.Stmt]string{
-		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blobbing.texts(), t.gatewayState.texts(), t.confining.texts(),
+		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blobbing.texts(), t.gatewayState.texts(), t.confining.texts(), t.metering.texts(),
 	}
 }
 

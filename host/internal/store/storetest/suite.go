@@ -102,7 +102,10 @@ func RunBlobs(t *testing.T, e Engine) { run(t, e, "blob", blobCases) }
 func RunOutboxes(t *testing.T, e Engine) { run(t, e, "letter", outboxCases) }
 
 // RunTenants tests [swarm.Tenants].
-func RunTenants(t *testing.T, e Engine) { run(t, e, "tenant", tenantCases) }
+func RunTenants(t *testing.T, e Engine) {
+	run(t, e, "tenant", tenantCases)
+	run(t, e, "usage", usageCases)
+}
 
 // RunRetention tests [swarm.Retention].
 func RunRetention(t *testing.T, e Engine) { run(t, e, "prune", pruneCases) }

@@ -47,6 +47,7 @@ func fillTask(t *testing.T, s Store, k swarm.InstanceKey, id, mark string) *task
 	step.Events[0].Description = mark + " event"
 	step.History = []swarm.AgentEntry{st.note("supervisor", mark+" note")}
 	step.States = []swarm.AgentState{{Agent: "supervisor", State: raw(`"` + mark + ` state"`)}}
+	step.Usage = []swarm.UsageCount{{UsageKey: swarm.UsageKey{Agent: mark + " agent"}, UsageSum: swarm.UsageSum{Turns: 1}}}
 	mustAccept(t, s, step, post)
 	h := header("supervisor")
 	h.Input = []byte(mark + " input " + strings.Repeat("to be compressed ", 100))
@@ -65,7 +66,7 @@ func fillTask(t *testing.T, s Store, k swarm.InstanceKey, id, mark string) *task
 
 // marks are what fillTask leaves in an export.
 func marks(mark string) (list []string) {
-	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob", "record"} {
+	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob", "record", "agent"} {
 		list = append(list, mark+" "+part)
 	}
 	return list
@@ -130,7 +131,7 @@ func exportWhole(t *testing.T, s Store) {
 	}
 	same(t, "lines", kinds, map[string]int{
 		"task": 3, "row": 2, "event": 1202, "history": 1202, "state": 2, "submission": 2,
-		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4, "blob": 3, "blob_use": 4, "gateway_state": 2,
+		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4, "blob": 3, "blob_use": 4, "gateway_state": 2, "usage": 2,
 	})
 }
 

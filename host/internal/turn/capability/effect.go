@@ -16,14 +16,14 @@ func (o *ops) startEffect(ctx context.Context, c call, h handler, req []byte, st
 	}
 	intent := c.entryWithDigest(swarm.EntryIntent)
 	if h.maxCost != (swarm.Spend{}) {
-		day, fault := o.j.writer.ReserveSpend(c.op, h.maxCost)
+		day, fault := o.j.writer.ReserveSpend(c.op, h.model, h.maxCost)
 		if fault != nil {
 			return nil, fault
 		}
-		intent.Spend, intent.Day = h.maxCost, day
+		intent.Spend, intent.Model, intent.Day = h.maxCost, h.model, day
 	}
 	r := o.startAsync(ctx, c, stream && h.streams, o.j.add(intent), do).withMailTool(req).withAction(req)
-	r.reserved, r.reservedDay = intent.Spend, intent.Day
+	r.reserved, r.reservedDay, r.model = intent.Spend, intent.Day, h.model
 	return r, nil
 }
 
@@ -82,6 +82,6 @@ func (o *ops) restartEffect(ctx context.Context, c call, req []byte, stream bool
 		return r
 	}
 	r = o.startAsync(ctx, c, stream && h.streams, 0, do).withMailTool(req).withAction(req)
-	r.reserved, r.reservedDay = intent.Spend, intent.SpendDay()
+	r.reserved, r.reservedDay, r.model = intent.Spend, intent.SpendDay(), intent.Model
 	return r
 }

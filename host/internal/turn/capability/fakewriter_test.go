@@ -61,7 +61,7 @@ func (b *fakeWriter) Journal(w swarm.JournalWrite) (bool, error) {
 func (b *fakeWriter) EffectKey(call string) string { return "key-" + call }
 
 // ReserveSpend refuses what is more than the book has.
-func (b *fakeWriter) ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault *abi.Error) {
+func (b *fakeWriter) ReserveSpend(op abi.Op, _ string, most swarm.Spend) (day int64, fault *abi.Error) {
 	if b.spent = b.spent.Add(most); b.spent.Tokens > maxFakeTokens {
 		b.spent = b.spent.Minus(most)
 		return 0, abi.Errorf(abi.CodeLimit, op, "tokens", "there are no more")
@@ -71,7 +71,9 @@ func (b *fakeWriter) ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault
 
 func (*fakeWriter) UseModel(string) {}
 
-func (b *fakeWriter) SettleSpend(_ int64, change swarm.Spend) { b.spent = b.spent.Add(change) }
+func (b *fakeWriter) SettleSpend(_ string, _ int64, change swarm.Spend) {
+	b.spent = b.spent.Add(change)
+}
 
 const maxFakeTokens = 1000
 

@@ -19,8 +19,8 @@ type journalWriter interface {
 	Journal(w swarm.JournalWrite) (casOK bool, err error)
 	EffectKey(call string) string
 	// ReserveSpend and SettleSpend account for calls that cost money.
-	ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault *abi.Error)
-	SettleSpend(day int64, change swarm.Spend)
+	ReserveSpend(op abi.Op, model string, most swarm.Spend) (day int64, fault *abi.Error)
+	SettleSpend(model string, day int64, change swarm.Spend)
 	// UseModel notes whose answers are paid for; a re-run notes it again.
 	UseModel(name string)
 	SetReplay(e *swarm.Entry)
@@ -108,7 +108,7 @@ func (j *journal) add(e swarm.Entry) (n int64) {
 	}
 	e.Time = j.clock.Now()
 	if e.Spend != (swarm.Spend{}) && e.Kind != swarm.EntryIntent {
-		j.writer.SettleSpend(e.SpendDay(), e.Spend)
+		j.writer.SettleSpend(e.Model, e.SpendDay(), e.Spend)
 	}
 	j.markAttempt()
 	j.mu.Lock()
@@ -252,7 +252,7 @@ func (j *journal) refundUnsent() {
 	for i := range j.pending {
 		e := &j.pending[i]
 		if e.Kind == swarm.EntryIntent && e.Spend != (swarm.Spend{}) && !over[e.Call] {
-			j.writer.SettleSpend(e.SpendDay(), swarm.Spend{}.Minus(e.Spend))
+			j.writer.SettleSpend(e.Model, e.SpendDay(), swarm.Spend{}.Minus(e.Spend))
 			e.Spend = swarm.Spend{}
 		}
 	}

@@ -32,7 +32,7 @@ func (o *ops) chatHandler(req []byte) (handler, bool) {
 		m, fault = o.grantedModel(ask)
 	}
 	if fault == nil {
-		h.maxCost = m.MaxCost(ask)
+		h.maxCost, h.model = m.MaxCost(ask), m.Name()
 		o.j.writer.UseModel(m.Name())
 	}
 	h.effect = func(_ *ops, _ context.Context, _ []byte, stream bool) (effectFunc, *abi.Error) {

@@ -23,9 +23,10 @@ type reply struct {
 	known bool
 	rest  []byte
 	fault *abi.Error
-	// reserved is the reserved cost of the effect, in the budget of reservedDay.
+	// reserved is the reserved cost of the effect, a call of model, in the budget of reservedDay.
 	reserved    swarm.Spend
 	reservedDay int64
+	model       string
 	// unrecordedFault is an error that is not in the journal yet.
 	unrecordedFault *abi.Error
 	// breakpoint is the call that a person answers, or nil.
@@ -106,7 +107,7 @@ func (r *reply) correctCost(e *swarm.Entry) {
 		return
 	}
 	if e.Spend = r.async.currentCost().Minus(r.reserved); e.Spend != (swarm.Spend{}) {
-		e.Day = r.reservedDay
+		e.Day, e.Model = r.reservedDay, r.model
 	}
 }
 

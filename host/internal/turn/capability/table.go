@@ -33,8 +33,9 @@ type handler struct {
 	// streams is set if the guest may read the answer as it comes; otherwise it gets the
 	// whole answer.
 	streams bool
-	// maxCost is the cost to reserve for an effect.
+	// maxCost is the cost to reserve for an effect, a call of model.
 	maxCost swarm.Spend
+	model   string
 	// noRetry, if set, reports whether a request with an unknown outcome must not be sent
 	// again.
 	noRetry func(o *ops, req []byte) bool

@@ -173,6 +173,21 @@ CREATE TABLE turns (
 		finish BLOB,
 		input  BLOB NOT NULL
 	) STRICT;
+CREATE TABLE usage (
+		tenant    BLOB NOT NULL,
+		minute    INTEGER NOT NULL, -- since 1970
+		agent     BLOB NOT NULL,
+		model     BLOB NOT NULL,
+		cause     BLOB NOT NULL,
+		turns     INTEGER NOT NULL,
+		failures  INTEGER NOT NULL,
+		fuel      INTEGER NOT NULL,
+		cpu       INTEGER NOT NULL, -- nanoseconds
+		tokens    INTEGER NOT NULL,
+		output    INTEGER NOT NULL,
+		micro_usd INTEGER NOT NULL,
+		PRIMARY KEY (tenant, minute, agent, model, cause)
+	) STRICT, WITHOUT ROWID;
 CREATE TABLE versions (version INTEGER PRIMARY KEY, migrated INTEGER NOT NULL) STRICT;
 CREATE INDEX blob_users ON blob_uses (bid);
 CREATE INDEX blobs_of ON blobs (tenant, bid);

@@ -1,0 +1,46 @@
+package swarm
+
+import "context"
+
+// QuotaUse is how much of a quota a tenant uses.
+type QuotaUse struct {
+	// Name is the key in [tenants.NAME], as storage; usd_per_day is in millionths of a dollar.
+	Name string
+	// Limit is 0 for none.
+	Limit, Used int64
+	// Local means that only what this host works on is counted, and bounded; otherwise it is
+	// what is in the store.
+	Local bool
+}
+
+// QuotaUse returns how much a tenant stores, and uses of each of its quotas.
+func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (Footprint, []QuotaUse, error) {
+	kept, err := r.store.Footprint(ctx, tenant)
+	if err != nil {
+		return Footprint{}, nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var has tenantLoad
+	if tl := r.tenantLoads[tenant]; tl != nil {
+		has = *tl
+	}
+	local := []QuotaUse{
+		{Name: "tasks", Limit: int64(r.quotas[tenant].Quota.Tasks), Used: int64(has.running + has.tasks), Local: true},
+		{Name: "queue", Limit: int64(r.quotas[tenant].Quota.Queue), Used: int64(has.waiting + has.rows), Local: true},
+	}
+	return kept, append(local, r.quotas[tenant].Quota.StoredUse(kept, dayOf(r.now()))...), nil
+}
+
+// StoredUse is how much of the quotas that hold for the whole store is used on a day.
+func (q Quota) StoredUse(kept Footprint, today int64) []QuotaUse {
+	if kept.Day != today {
+		kept.Made, kept.Spend = 0, Spend{}
+	}
+	return []QuotaUse{
+		{Name: "messages_per_day", Limit: q.MessagesPerDay, Used: kept.Made},
+		{Name: "storage", Limit: q.Storage, Used: kept.Bytes},
+		{Name: "tokens_per_day", Limit: q.SpendPerDay.Tokens, Used: kept.Tokens},
+		{Name: "usd_per_day", Limit: q.SpendPerDay.MicroUSD, Used: kept.MicroUSD},
+	}
+}
