@@ -3,6 +3,7 @@ package cli
 import (
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -54,10 +55,19 @@ func (a *app) printCluster(found client.Cluster) error {
 			inLine(h.Version) + " (features " + strconv.Itoa(h.Features) + ")", (time.Duration(h.SilentMS) * time.Millisecond).String(),
 		})
 	}
+	if err := a.printColumns(rows); err != nil {
+		return err
+	}
+	a.notef("the feature level is %d", found.FeatureLevel)
+	return nil
+}
+
+// printColumns prints a table, whose first row has the names of its columns.
+func (a *app) printColumns(rows [][]string) error {
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			wide[i] = max(wide[i], len(cell))
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
 		}
 	}
 	for n, row := range rows {
@@ -73,7 +83,6 @@ func (a *app) printCluster(found client.Cluster) error {
 			return err
 		}
 	}
-	a.notef("the feature level is %d", found.FeatureLevel)
 	return nil
 }
 

@@ -60,19 +60,9 @@ func (f *taskListFlags) read(now time.Time) error {
 		return usagef("--cost is 0 to 1000000000 dollars, not %v", f.cost)
 	}
 	f.query.MinMicroUSD = int64(math.Round(f.cost * 1e6))
-	if f.since == "" {
-		return nil
-	}
-	if ago, err := time.ParseDuration(f.since); err == nil {
-		f.query.Since = now.Add(-ago)
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, f.since)
-	if err != nil {
-		return usagef("--since is an RFC 3339 date-time as 2026-11-20T15:52:40Z, or a span as 90m, not %s", argument(f.since))
-	}
+	at, err := readTime("--since", f.since, now)
 	f.query.Since = at
-	return nil
+	return err
 }
 
 func (a *app) taskListCommand() *cobra.Command {

@@ -22,8 +22,8 @@ func (a *app) tenantCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
 		Long: `Tenant commands work on a data directory. List and export also work while a host
-uses it, and erase then has the host do it; rotate needs the directory for itself.`,
-	}, a.tenantListCommand(), a.tenantExportCommand(), a.withCallFlags(a.tenantEraseCommand()), a.tenantRotateCommand())
+uses it, erase then has the host do it, and usage asks the host; rotate needs the directory for itself.`,
+	}, a.tenantListCommand(), a.tenantExportCommand(), a.withCallFlags(a.tenantUsageCommand()), a.withCallFlags(a.tenantEraseCommand()), a.tenantRotateCommand())
 }
 
 func (a *app) tenantListCommand() *cobra.Command {

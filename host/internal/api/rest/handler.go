@@ -43,6 +43,7 @@ type Handler struct {
 	interswarm  Interswarm
 	deadLetters DeadLetters
 	questions   Questions
+	usage       Usage
 	quarantine  Quarantine
 }
 
@@ -51,7 +52,7 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 	opt = opt.withDefaults()
 	h := &Handler{
 		authenticator: known, opt: opt,
-		swarms: rt, posts: rt, tasks: rt, streams: rt, interswarm: rt, deadLetters: rt, questions: rt, quarantine: rt,
+		swarms: rt, posts: rt, tasks: rt, streams: rt, interswarm: rt, deadLetters: rt, questions: rt, quarantine: rt, usage: rt,
 		hosts:       newAllowedHosts(opt.Loopback, opt.Hosts, opt.PublicURL),
 		byCaller:    auth.NewLimiter(opt.Rate, opt.Now),
 		byTenant:    auth.NewLimiter(opt.TenantRate, opt.Now),

@@ -77,6 +77,7 @@ func skepRoutes() []route {
 		{http.MethodGet, clusterPath, auth.Operator, (*call).listCluster},
 		{http.MethodPost, clusterPath + "/hosts/{host_id}/drain", auth.Operator, (*call).drainHost},
 		{http.MethodPost, clusterPath + "/finalize", auth.Operator, (*call).finalizeCluster},
+		{http.MethodGet, skepPrefix + "usage", auth.Admin, (*call).usage},
 		{http.MethodPost, tokensPath, auth.Admin, (*call).createToken},
 		{http.MethodGet, tokensPath, auth.Admin, (*call).listTokens},
 		{http.MethodDelete, tokensPath + "/{token_id}", auth.Admin, (*call).revokeToken},

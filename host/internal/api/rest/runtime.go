@@ -20,6 +20,7 @@ type Runtime interface {
 	DeadLetters
 	Questions
 	Quarantine
+	Usage
 }
 
 var _ Runtime = (*swarm.Runtime)(nil)
@@ -88,6 +89,14 @@ type Questions interface {
 	Questions(ctx context.Context, within swarm.InstanceKey, after string, limit int) (list []swarm.Question, next string, err error)
 	// AnswerQuestion gives the answer to one; it is durable on return.
 	AnswerQuestion(ctx context.Context, key swarm.TaskKey, call, text string) error
+}
+
+// Usage serves the route that shows what turns have used.
+type Usage interface {
+	// Usage sums what turns have used; see [swarm.Tenants].
+	Usage(ctx context.Context, q swarm.UsageQuery) ([]swarm.UsageGroup, error)
+	// QuotaUse returns how much a tenant stores, and uses of each of its quotas.
+	QuotaUse(ctx context.Context, tenant string) (swarm.Footprint, []swarm.QuotaUse, error)
 }
 
 // Quarantine serves the route that releases agents.

@@ -31,7 +31,7 @@ func TestOperatePage(t *testing.T) {
 		}
 		tried++
 	}
-	if tried != 7 {
+	if tried != 11 {
 		t.Errorf("%d commands", tried)
 	}
 	told := false
