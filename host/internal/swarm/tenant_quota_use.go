@@ -9,7 +9,7 @@ type QuotaUse struct {
 	// Limit is 0 for none.
 	Limit, Used int64
 	// Local means that only what this host works on is counted, and bounded; otherwise it is
-	// what is in the store.
+	// what all hosts have that share the store.
 	Local bool
 }
 
@@ -19,17 +19,22 @@ func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (Footprint, []Quo
 	if err != nil {
 		return Footprint{}, nil, err
 	}
+	open, err := r.countOpen(ctx, tenant, quotaDemand{tasks: 1})
+	if err != nil {
+		return Footprint{}, nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var has tenantLoad
 	if tl := r.tenantLoads[tenant]; tl != nil {
 		has = *tl
 	}
-	local := []QuotaUse{
-		{Name: "tasks", Limit: int64(r.quotas[tenant].Quota.Tasks), Used: int64(has.running + has.tasks), Local: true},
-		{Name: "queue", Limit: int64(r.quotas[tenant].Quota.Queue), Used: int64(has.waiting + has.rows), Local: true},
+	quota := r.quotas[tenant].Quota
+	use := []QuotaUse{
+		{Name: "tasks", Limit: int64(quota.Tasks), Used: int64(max(open, has.running+has.tasks))},
+		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows), Local: true},
 	}
-	return kept, append(local, r.quotas[tenant].Quota.StoredUse(kept, dayOf(r.now()))...), nil
+	return kept, append(use, quota.StoredUse(kept, dayOf(r.now()))...), nil
 }
 
 // StoredUse is how much of the quotas that hold for the whole store is used on a day.

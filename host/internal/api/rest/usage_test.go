@@ -99,7 +99,7 @@ func TestUsageShowsQuota(t *testing.T) {
 	for _, q := range u.Quota {
 		switch q.Name {
 		case "tasks":
-			if q.SpeaksFor != "host" || *q.Limit != 5 || *q.Left != 5-q.Used {
+			if q.SpeaksFor != "store" || *q.Limit != 5 || *q.Left != 5-q.Used {
 				t.Errorf("%+v", q)
 			}
 		case "storage", "messages_per_day":

@@ -274,7 +274,7 @@ var migrations = []string{
 	) STRICT, WITHOUT ROWID;`,
 
 	// Bodies may be packed with phrases: older versions must not open the file.
-	"SELECT 1",
+	"SELECT 1;",
 
 	`CREATE TABLE usage (
 		tenant    BLOB NOT NULL,
