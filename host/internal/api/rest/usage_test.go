@@ -47,7 +47,7 @@ func readUsage(t *testing.T, h *testHost, path, token string) (u usageJSON) {
 	return u
 }
 
-// Admins see the usage of their tenant, operators that of all, users none; nobody sees what was
+// Admins see the usage of their tenant, operators of all tenants, users none; no caller sees what was
 // said, and an erased tenant has none.
 func TestUsageByRole(t *testing.T) {
 	t.Parallel()
