@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,7 +23,8 @@ type offsets = map[string]map[int32]kgo.Offset
 
 // begin replaces the place of each partition that has no committed one by its first record of
 // Options.Keep, or by its end if there is none. It asks for the ends first: a record that comes
-// between the two answers is behind the end, and is read. kgo's AfterMilli loses such a record.
+// between the two answers is behind the end, and is read. kgo's AfterMilli loses such a record, and is
+// for partitions alone that cannot be asked now: it repeats the question.
 func (c *Conn) begin(ctx context.Context, client *kgo.Client, found offsets) (offsets, error) {
 	fresh := map[string][]int32{}
 	for topic, list := range found {
@@ -37,29 +37,28 @@ func (c *Conn) begin(ctx context.Context, client *kgo.Client, found offsets) (of
 	if len(fresh) == 0 {
 		return found, nil
 	}
-	ends, err := listOffsets(ctx, client, fresh, endTime)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := listOffsets(ctx, client, fresh, c.keepFrom())
-	if err != nil {
-		return nil, err
-	}
+	ends := c.listOffsets(ctx, client, fresh, endTime)
+	kept := c.listOffsets(ctx, client, fresh, c.keepFrom())
 	for topic, list := range fresh {
 		for _, n := range list {
-			at := kept[partition{topic, n}]
+			end, hasEnd := ends[partition{topic, n}]
+			at, hasKept := kept[partition{topic, n}]
 			if at == noOffset {
-				at = ends[partition{topic, n}]
+				at = end
 			}
 			found[topic][n] = kgo.NewOffset().At(at)
+			if !hasEnd || !hasKept { // an error here would hold up the other partitions
+				found[topic][n] = kgo.NewOffset().AfterMilli(c.keepFrom())
+			}
 		}
 	}
-	return found, nil
+	return found, ctx.Err()
 }
 
 // listOffsets asks for the first record of each partition whose time is at least milli, Unix
-// milliseconds, or for the partition's end. A partition without such a record has noOffset.
-func listOffsets(ctx context.Context, client *kgo.Client, of map[string][]int32, milli int64) (map[partition]int64, error) {
+// milliseconds, or for the partition's end. A partition without such a record has noOffset, and one
+// that cannot be asked is missing.
+func (c *Conn) listOffsets(ctx context.Context, client *kgo.Client, of map[string][]int32, milli int64) map[partition]int64 {
 	ask := kmsg.NewPtrListOffsetsRequest()
 	ask.ReplicaID = -1 // a consumer
 	for topic, list := range of {
@@ -72,25 +71,21 @@ func listOffsets(ctx context.Context, client *kgo.Client, of map[string][]int32,
 		}
 		ask.Topics = append(ask.Topics, t)
 	}
-	answer, err := ask.RequestWith(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("list offsets: %w", err)
-	}
 	places := map[partition]int64{}
-	for _, t := range answer.Topics {
-		for _, p := range t.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return nil, fmt.Errorf("list offsets of %s, partition %d: %w", t.Topic, p.Partition, err)
+	for _, shard := range client.RequestSharded(ctx, ask) {
+		if shard.Err != nil {
+			c.opt.Log.Warn("a broker of Kafka does not say where partitions begin", "broker", shard.Meta.NodeID, "error", shard.Err)
+			continue
+		}
+		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
+			for _, p := range t.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					c.opt.Log.Warn("Kafka does not say where a partition begins", "topic", t.Topic, "partition", p.Partition, "error", err)
+					continue
+				}
+				places[partition{t.Topic, p.Partition}] = p.Offset
 			}
-			places[partition{t.Topic, p.Partition}] = p.Offset
 		}
 	}
-	for topic, list := range of {
-		for _, n := range list {
-			if _, ok := places[partition{topic, n}]; !ok {
-				return nil, fmt.Errorf("list offsets of %s: no answer for partition %d", topic, n)
-			}
-		}
-	}
-	return places, nil
+	return places
 }

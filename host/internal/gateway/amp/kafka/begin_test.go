@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -35,6 +36,39 @@ func TestNewGroup(t *testing.T) {
 	})
 	r := startReader(t, c, nil)
 	if got := r.wait(t, 1); !slices.Equal(got, []string{"between"}) {
+		t.Errorf("came %q", got)
+	}
+}
+
+// TestBadPartition (M-096): a partition without a leader holds up no other one, also in a group that
+// begins.
+func TestBadPartition(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		ask := r.(*kmsg.ListOffsetsRequest)
+		bad := false
+		answer := ask.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range ask.Topics {
+			one := kmsg.NewListOffsetsResponseTopic()
+			one.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				at := kmsg.NewListOffsetsResponseTopicPartition()
+				at.Partition, at.Offset = p.Partition, 0
+				if topic.Topic == "amp.error" {
+					bad = true
+					at.ErrorCode = kerr.LeaderNotAvailable.Code
+				}
+				one.Partitions = append(one.Partitions, at)
+			}
+			answer.Topics = append(answer.Topics, one)
+		}
+		return answer, nil, bad
+	})
+	r := startReader(t, c, nil)
+	publish(t, r.Conn, "boss", "to a good one")
+	if got := r.wait(t, 1); !slices.Equal(got, []string{"to a good one"}) {
 		t.Errorf("came %q", got)
 	}
 }
