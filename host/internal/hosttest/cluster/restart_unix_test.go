@@ -89,22 +89,3 @@ func TestRollingRestart(t *testing.T) {
 	<-restarted
 	t.Logf("%d rounds, %d requests refused with 503", rounds, b.refused.Load())
 }
-
-// waitReady waits until a host works on tasks.
-func waitReady(t *testing.T, p *hosttest.Process) {
-	t.Helper()
-	c := http.Client{Timeout: 5 * time.Second}
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		rsp, err := c.Get("http://" + p.Admin() + "/readyz")
-		if err == nil {
-			_ = rsp.Body.Close()
-			if rsp.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("the host at %s is not ready: %v", p.Addr, err)
-			return
-		}
-	}
-}
