@@ -70,6 +70,10 @@ func (r *Runtime) quotasLeft(ctx context.Context, tenant string) (list []QuotaLe
 	if kept.Day != dayOf(r.now()) {
 		kept.Made, kept.Spend = 0, Spend{}
 	}
+	open, err := r.countOpen(ctx, tenant, quotaDemand{tasks: 1})
+	if err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	var has load
 	if tl := r.tenantLoads[tenant]; tl != nil {
@@ -81,7 +85,7 @@ func (r *Runtime) quotasLeft(ctx context.Context, tenant string) (list []QuotaLe
 			list = append(list, QuotaLeft{tenant, key, max(0, 1-float64(used)/float64(bound))})
 		}
 	}
-	add("tasks", int64(has.running), int64(q.Tasks))
+	add("tasks", int64(max(open, has.running)), int64(q.Tasks))
 	add("queue", int64(has.waiting), int64(q.Queue))
 	add("messages_per_day", kept.Made, q.MessagesPerDay)
 	add("storage", kept.Bytes, q.Storage)

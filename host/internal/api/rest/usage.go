@@ -166,10 +166,7 @@ func (c *call) usageQuery() (q swarm.UsageQuery, err error) {
 	if q.Model, err = c.param("model"); err != nil {
 		return q, err
 	}
-	if q.Until, err = c.timeParam("until", time.Now()); err != nil {
-		return q, err
-	}
-	if q.Since, err = c.timeParam("since", q.Until.Add(-24*time.Hour)); err != nil {
+	if err := c.usageSpan(&q); err != nil {
 		return q, err
 	}
 	by, err := c.param("by")
@@ -182,6 +179,18 @@ func (c *call) usageQuery() (q swarm.UsageQuery, err error) {
 		err = badRequest("by must be one of %s", strings.Join(names, ", "))
 	}
 	return q, err
+}
+
+// usageSpan reads of which minutes the usage is, the one that is not over by default included. Bounds
+// within a minute are rounded down, both of them: a minute is in one of two spans that meet.
+func (c *call) usageSpan(q *swarm.UsageQuery) (err error) {
+	if q.Until, err = c.timeParam("until", time.Now().Add(time.Minute)); err != nil {
+		return err
+	}
+	q.Until = q.Until.UTC().Truncate(time.Minute)
+	q.Since, err = c.timeParam("since", q.Until.Add(-24*time.Hour))
+	q.Since = q.Since.UTC().Truncate(time.Minute)
+	return err
 }
 
 // usageTenant reads whose usage is asked for; empty is everybody's.

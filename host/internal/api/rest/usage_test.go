@@ -3,7 +3,9 @@ package rest_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"testing"
+	"time"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/swarm"
@@ -21,8 +23,9 @@ var usageByRole = map[string][3]int{
 }
 
 type usageJSON struct {
-	Tenant *string
-	Usage  []struct {
+	Since, Until time.Time
+	Tenant       *string
+	Usage        []struct {
 		Tenant, Agent, At string
 		Turns, Failures   int64
 		Causes            map[string]int64
@@ -82,6 +85,25 @@ func TestUsageByRole(t *testing.T) {
 	}
 	if none := readUsage(t, h, "/skep/v1/usage?until=2020-01-01T00:00:00Z", "acme/admin/ann"); len(none.Usage) != 0 {
 		t.Errorf("of long ago: %+v", none)
+	}
+}
+
+// A minute is in one of two spans that meet, wherever in it their bounds are, and the answer has the
+// bounds that were summed.
+func TestUsageSpans(t *testing.T) {
+	t.Parallel()
+	h := newTestHost(t)
+	h.do(request{method: "POST", path: "/message", body: text(obj{"body": "hello"})})
+	minute := time.Now().UTC().Truncate(time.Minute)
+	within := url.QueryEscape(minute.Add(30 * time.Second).Format(time.RFC3339))
+	before := url.QueryEscape(minute.Add(-time.Hour).Format(time.RFC3339))
+	first := readUsage(t, h, "/skep/v1/usage?since="+before+"&until="+within, adminToken)
+	second := readUsage(t, h, "/skep/v1/usage?since="+within, adminToken)
+	if !first.Until.Equal(second.Since) || !first.Until.Equal(minute) {
+		t.Errorf("one ends at %s, the other begins at %s", first.Until, second.Since)
+	}
+	if n := first.Total.Turns + second.Total.Turns; n != 1 {
+		t.Errorf("the turn is counted %d times", n)
 	}
 }
 
