@@ -39,6 +39,8 @@ comm_targets = ["agent"]
 allow = { kv = "instance" }
 [server]
 shutdown_grace = "1s"
+[console]
+look = "free"
 [tenants.victim]
 [tenants.hostile]
 turns = 2
