@@ -175,7 +175,8 @@ func wantErasedInBackup(t *testing.T, dir, backup string, kept swarm.TaskKey) {
 	r, err := keyring.Open(filepath.Join(again, keyringName), keyring.Options{})
 	mustDo(t, err)
 	acme := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:a"}, Task: "erased-task"}
-	if _, err := r.Open(nil, body[1:], placeOf(acme).bind(spot{inTasks, "", 0})); !errors.Is(err, keyring.ErrDestroyed) {
+	sealed, _ := sealedIn(body)
+	if _, err := r.Open(nil, sealed, placeOf(acme).bind(spot{inTasks, "", 0})); !errors.Is(err, keyring.ErrDestroyed) {
 		t.Errorf("opening a body of the erased = %v, want ErrDestroyed", err)
 	}
 	look, err := OpenReader(t.Context(), again, Options{Keyring: &keyring.Options{}})
