@@ -27,8 +27,7 @@ type Options struct {
 	// TurnBuffers bounds what running turns hold in memory beyond 1 MiB each, in bytes;
 	// 512 MiB by default.
 	TurnBuffers int64
-	// Tenants are the weights and quotas of tenants; a tenant that is missing has no
-	// limits.
+	// Tenants are the weights and quotas of tenants; a missing tenant has no limits.
 	Tenants map[string]Tenant
 	// RunSet keeps the turns that may have killed the last host, Quarantine the agents
 	// that must not run. Both may be nil.
@@ -39,8 +38,7 @@ type Options struct {
 	// Library finds the definitions of unfinished tasks of an earlier host; without it
 	// they go on with the current ones.
 	Library Library
-	// LogWords has the host's log show what agents log; else it says how much that was, and only
-	// the task's log has the words.
+	// LogWords puts what agents log into the host's log too, instead of its size alone.
 	LogWords bool
 	// Observer sees what is committed; nil for none.
 	Observer Observer
