@@ -186,7 +186,7 @@ func (c closer) close(body []byte, at spot) []byte {
 	}
 	out := make([]byte, 1, 1+binary.MaxVarintLen32+len(body)+keyring.Overhead)
 	out[0] = codecSealed
-	if body[0] == codecShort || body[0] == codecPacked && c.hasLevel() {
+	if body[0] == codecShort || body[0] == codecPacked && c.hasSharedLevel() {
 		out[0] = codecSealedPacked
 		out = binary.AppendUvarint(out, uint64(contentSize(body)))
 	}

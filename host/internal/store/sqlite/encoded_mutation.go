@@ -175,7 +175,7 @@ func (c closer) encodeMutation(st swarm.Mutation) (*encodedMutation, error) {
 		entrypoint: st.Task.Entrypoint,
 		microUSD:   st.Task.Usage.MicroUSD,
 	}
-	if c.hasLevel() { // older hosts do not erase it
+	if c.hasSharedLevel() { // older hosts do not erase it
 		e.usage = st.Usage
 	}
 	if st.Task.Definition != "" {

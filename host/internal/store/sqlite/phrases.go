@@ -34,7 +34,7 @@ var phrases = sync.OnceValue(func() *s2.Dict { return s2.MakeDict(phrasesText, n
 // store read it.
 func (c *codec) shorten(body []byte) []byte {
 	switch n := len(body); {
-	case n < minShort || !c.hasLevel():
+	case n < minShort || !c.hasSharedLevel():
 		return body
 	case n > maxShort:
 		return compress(body)
@@ -45,14 +45,14 @@ func (c *codec) shorten(body []byte) []byte {
 // packRecord packs a plain body of a turn's record. Each version of skep reads those that are packed
 // without the phrases.
 func (c *codec) packRecord(body []byte) []byte {
-	if !c.hasLevel() {
+	if !c.hasSharedLevel() {
 		return compress(body)
 	}
 	return c.shorten(body)
 }
 
-// hasLevel reports whether all hosts that share the store have [sharedLevel].
-func (c *codec) hasLevel() bool { return c.level == nil || c.level() >= sharedLevel }
+// hasSharedLevel reports whether all hosts that share the store have [sharedLevel].
+func (c *codec) hasSharedLevel() bool { return c.level == nil || c.level() >= sharedLevel }
 
 // compress packs a plain body if that makes it smaller, without the phrases.
 func compress(body []byte) []byte {
