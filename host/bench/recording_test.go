@@ -60,7 +60,7 @@ var masks = []struct{ what, by string }{
 	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|replay-7`, "ID"},
 	{`20\d\d-\d\d-\d\dT[0-9:.]+(Z|\+00:00)`, "TIME"},
 	{`"(bytes|nonce|digest|definition)":"[^"]+"`, `"$1":"BYTES"`},
-	{`"(cpu|cpu_ms|fuel)":[0-9.]+`, `"$1":N`},
+	{`"(cpu|cpu_ms|cpu_ns|fuel)":[0-9.]+`, `"$1":N`},
 }
 
 // stored is all that a store has of the tenant, without what differs.
