@@ -29,6 +29,7 @@ import (
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
 	"skep/host/internal/telemetry/pulse"
+	"skep/host/internal/telemetry/trace"
 	"skep/host/internal/turn/mcp"
 )
 
@@ -56,6 +57,7 @@ type Host struct {
 	work        *telemetry.Work
 	commits     *telemetry.Commits
 	pulse       *pulse.Ring
+	traces      *trace.Sender // nil without a collector
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server
@@ -75,7 +77,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	for _, open := range []func(context.Context) error{
-		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
+		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openTraces, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
 	} {
 		if err = open(ctx); err != nil {
 			return nil, err
@@ -187,7 +189,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Observer: observers{h.work, h.pulse},
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Observer: h.observers(), Sample: h.sample(),
 	})
 	if err != nil {
 		return err
@@ -215,7 +217,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
+		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Traces: h.traces, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
 }

@@ -7,25 +7,18 @@ import (
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
-	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry/pulse"
 )
-
-// observers are the observers of a runtime.
-type observers []swarm.Observer
-
-// Committed implements [swarm.Observer].
-func (list observers) Committed(c swarm.Change) {
-	for _, o := range list {
-		o.Committed(c)
-	}
-}
 
 // newPulse returns the feed of a host, which is named as the other hosts that share its store
 // know it, or else as its machine.
 func newPulse(opt Options) *pulse.Ring {
+	return pulse.NewRing(nameOf(opt), pulse.DefaultSize)
+}
+
+func nameOf(opt Options) string {
 	machine, _ := os.Hostname() // the name stays empty
-	return pulse.NewRing(cmp.Or(opt.Config.Cluster.Advertise, machine), pulse.DefaultSize)
+	return cmp.Or(opt.Config.Cluster.Advertise, machine)
 }
 
 // publishEntry publishes an entry of the audit log, without its reason, which may quote what a

@@ -135,6 +135,8 @@ func (h *Host) Close() error {
 		}
 		g.Catalog.Close()
 	}
+	errs = append(errs, h.traces.Close())
+	h.traces = nil
 	if h.loader != nil {
 		errs = append(errs, h.loader.Close())
 		h.loader = nil

@@ -115,6 +115,9 @@ type meteredModel struct {
 
 var _ capability.Model = meteredModel{}
 
+// Provider is the name of the provider in the file.
+func (m meteredModel) Provider() string { return m.spec.Provider }
+
 // Name implements [capability.Model].
 func (m meteredModel) Name() string { return cmp.Or(m.spec.Model, m.spec.Name) }
 

@@ -104,7 +104,7 @@ func (mut *mutationBuilder) openTask(p Post) {
 	if !mut.active.exists {
 		mut.createTask(p)
 	} else if mut.Task.State != StateRunning {
-		mut.reopenTask()
+		mut.reopenTask(p.Trace)
 	}
 	mut.Task.Entrypoint = p.Entrypoint
 	if isGateway(p.Door) {
@@ -152,20 +152,22 @@ func override[T int | time.Duration](want, ceiling T, admin bool) T {
 
 func (mut *mutationBuilder) createTask(p Post) {
 	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
-	mut.Task = mut.newTask(owner.String())
+	mut.Task = mut.newTask(owner.String(), p.Trace)
 }
 
 // newTask makes the record of a task, with the definition's limits of a task. The owner
-// is its first contributor.
-func (mut *mutationBuilder) newTask(owner string) Task {
+// is its first contributor. caller is the context of the message that creates the task.
+func (mut *mutationBuilder) newTask(owner string, caller Trace) Task {
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
-	return Task{
+	task := Task{
 		Key: mut.active.key, Owner: owner, Contributors: []string{owner},
 		State: StateRunning, Created: mut.now, Updated: mut.now, Nonce: nonce, Definition: mut.def.Digest,
 		MaxSteps: mut.def.Limits.TaskMessages, Timeout: mut.def.Limits.TaskTimeout,
 		History: map[string]int64{},
 	}
+	task.Trace = mut.active.traces.begin(task, caller, mut.now)
+	return task
 }
 
 // newPostRow makes a post's message to one local agent.

@@ -87,6 +87,7 @@ func (mut *mutationBuilder) nextNumber() int64 {
 // addRow adds a row without an event.
 func (mut *mutationBuilder) addRow(row Row) Row {
 	row.N = mut.nextNumber()
+	row.Trace = mut.rowTrace(row.Trace)
 	row.Stash = mut.Task.State != StateRunning || mut.Task.Grace && row.Message.Payload.Subject != mail.SubjectMaximumStepsReached
 	if !row.Stash {
 		mut.progressing++

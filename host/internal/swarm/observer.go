@@ -29,6 +29,8 @@ type Change struct {
 	Asked, Answered []QuestionShape
 	// Turn is the turn that has ended or waits for people; nil for other commits.
 	Turn *CommittedTurn
+	// Trace is the task's trace, nil for none.
+	Trace *TaskTrace
 	// Usage is what the task has used by now.
 	Usage Usage
 }
@@ -80,6 +82,11 @@ type CommittedTurn struct {
 	Usage  Usage
 	// Memory is the size of the agent's memory at its highest, 0 where none is measured.
 	Memory int64
+	// Parent is the trace context of the turn's message, Trace the turn's own, and Start when it
+	// began; Calls are what was called in a turn that is traced.
+	Parent, Trace Trace
+	Start         time.Time
+	Calls         []CallShape
 	// Exceeded are the keys of the budgets in which calls of models did not fit.
 	Exceeded []string
 }
@@ -93,9 +100,13 @@ func (noObserver) Committed(Change) {}
 func newCommittedTurn(turn *Turn, out Outcome, now time.Time) *CommittedTurn {
 	usage := out.Usage
 	usage.Spend = turn.run.spent
+	if len(out.Calls) > 0 {
+		turn.rt.traces.setCalls(turn.rec, turn.row.N, out.Calls)
+	}
 	return &CommittedTurn{
 		N: turn.row.N, Agent: turn.agent.Name, Tier: turn.row.Tier, Waited: turn.waited, Memory: out.Memory, Waits: out.Suspended != nil, Failure: out.Failure,
 		Queued: turn.queued, Wall: max(0, now.Sub(turn.start)), Usage: usage, Exceeded: turn.run.exceeded,
+		Parent: turn.row.Trace, Trace: turn.trace, Start: turn.start, Calls: out.Calls,
 	}
 }
 
@@ -103,7 +114,7 @@ func newCommittedTurn(turn *Turn, out Outcome, now time.Time) *CommittedTurn {
 func (mut *mutationBuilder) change(t *activeTask) Change {
 	c := Change{
 		Task: t.key, From: t.rec.State, To: mut.Task.State, Created: mut.Task.Created, At: mut.now,
-		Turn: mut.turn, Usage: mut.Task.Usage, Outbox: mut.outboxChanges(t),
+		Turn: mut.turn, Trace: mut.Task.Trace, Usage: mut.Task.Usage, Outbox: mut.outboxChanges(t),
 	}
 	for i := range mut.Insert { // by index: a row is large
 		row := &mut.Insert[i]

@@ -25,6 +25,8 @@ type Outcome struct {
 	// Record is the part of the turn's record that is not durable yet: the header, if
 	// it was not journaled, entries, and the end without its time.
 	Record *Record
+	// Calls are the calls of models and actions of a turn that is traced.
+	Calls []CallShape
 	// Suspended are the calls that suspend the turn: only people can answer them. The
 	// record of a suspended turn has no end.
 	Suspended []BreakpointCall

@@ -148,7 +148,7 @@ func (mut *mutationBuilder) applyIncoming(in Incoming, o runner, m mail.Message,
 
 // createForeignTask creates a task that belongs to another swarm.
 func (mut *mutationBuilder) createForeignTask(in Incoming, o runner) {
-	mut.Task = mut.newTask(in.Wrapper.TaskOwner)
+	mut.Task = mut.newTask(in.Wrapper.TaskOwner, in.Trace)
 	mut.Task.Caller, mut.Task.Hops, mut.Task.Entrypoint = in.Peer, in.Hops, mut.def.Entrypoint
 	if isGateway(in.Door) {
 		mut.Task.Door = in.Door
@@ -165,7 +165,7 @@ func (mut *mutationBuilder) deliverIncoming(in Incoming, m mail.Message, names [
 	switch {
 	case !mut.Task.State.Ended():
 	case in.reopensTask(mut.Task):
-		mut.reopenTask()
+		mut.reopenTask(in.Trace)
 		mut.resetDeadline()
 	case in.asks():
 		mut.refuseLateRequest(m)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,39 +17,6 @@ import (
 	"skep/host/internal/swarm/slot"
 )
 
-// Options of a [Runtime]. Zero values are useful.
-type Options struct {
-	// Turns bounds the turns that run at once, 64 by default.
-	Turns int
-	// Tokens bounds the turns that compute at once, GOMAXPROCS by default.
-	Tokens int
-	// TurnBuffers bounds what running turns hold in memory beyond 1 MiB each, in bytes;
-	// 512 MiB by default.
-	TurnBuffers int64
-	// Tenants are the weights and quotas of tenants; a missing tenant has no limits.
-	Tenants map[string]Tenant
-	// RunSet keeps the turns that may have killed the last host, Quarantine the agents
-	// that must not run. Both may be nil.
-	RunSet     RunSet
-	Quarantine Quarantine
-	// KnownSwarms are the other swarms that the host knows; nil for none.
-	KnownSwarms KnownSwarms
-	// Library finds the definitions of unfinished tasks of an earlier host; without it
-	// they go on with the current ones.
-	Library Library
-	// LogWords puts what agents log into the host's log too, instead of its size alone.
-	LogWords bool
-	// Observer sees what is committed; nil for none.
-	Observer Observer
-	Logger   *slog.Logger
-	// Cluster is the hosts that share the store; nil for a host that works on all tasks. Handover
-	// is how long turns may go on whose task moves to another of them.
-	Cluster  Cluster
-	Handover time.Duration
-	// Now is the host's clock.
-	Now func() time.Time
-}
-
 // Runtime runs the tasks of a set of swarms. It is safe for concurrent use.
 type Runtime struct {
 	store        Store
@@ -60,6 +26,7 @@ type Runtime struct {
 	mailTools    MailTools
 	mailToolList []abi.Tool
 	observer     Observer
+	traces       *traces
 	log          *slog.Logger
 	logWords     bool
 	now          func() time.Time
@@ -126,7 +93,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, log: opt.Logger, logWords: opt.LogWords, now: opt.Now, secret: secret, places: places,
+		observer: opt.Observer, traces: newTraces(secret, opt.Sample), log: opt.Logger, logWords: opt.LogWords, now: opt.Now, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
@@ -146,31 +113,6 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		r.defs.current[defs[i].key()] = &defs[i]
 	}
 	return r, nil
-}
-
-func (o Options) withDefaults() Options {
-	if o.Turns <= 0 {
-		o.Turns = 64
-	}
-	if o.Tokens <= 0 {
-		o.Tokens = runtime.GOMAXPROCS(0)
-	}
-	if o.TurnBuffers <= 0 {
-		o.TurnBuffers = 512 << 20
-	}
-	if o.KnownSwarms == nil {
-		o.KnownSwarms = noKnownSwarms{}
-	}
-	if o.Observer == nil {
-		o.Observer = noObserver{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return o
 }
 
 // errShutdown is the cause that stops turns which outlast the drain; their rows stay in
@@ -281,6 +223,7 @@ func (r *Runtime) holdTask(ctx context.Context, key TaskKey, def *Definition) (*
 	t := r.tasks[key]
 	if t == nil {
 		t = newActiveTask(key, def)
+		t.traces = r.traces
 		r.tasks[key] = t
 	}
 	t.holders, t.holdGeneration = t.holders+1, t.holdGeneration+1

@@ -88,6 +88,8 @@ type Task struct {
 	RefusedWrappers int `json:"turned_away,omitempty"`
 	// RemoteAnswers are answers to posts that still wait for others.
 	RemoteAnswers []RemoteAnswer `json:"gathered,omitempty"`
+	// Trace is nil for a task of a host without traces.
+	Trace *TaskTrace `json:"trace,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
 }

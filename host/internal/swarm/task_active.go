@@ -18,7 +18,8 @@ type activeTask struct {
 	key TaskKey
 	// def is the definition of the task, the same from its begin to its end. It is
 	// changed under commit and mu.
-	def *Definition
+	def    *Definition
+	traces *traces
 
 	// commit serialises the mutations of the task and is held while one is written.
 	// Only its holder changes what a mutation changes.

@@ -149,7 +149,8 @@ func (mut *mutationBuilder) answerPosts(event string, a Answer, which answerScop
 }
 
 // reopenTask makes an ended task run again with its stash, for a new post.
-func (mut *mutationBuilder) reopenTask() {
+func (mut *mutationBuilder) reopenTask(caller Trace) {
+	mut.Task.Trace = mut.active.traces.begin(mut.Task, caller, mut.now)
 	mut.Task.Definition = mut.def.Digest
 	mut.Task.State = StateRunning
 	mut.cancelBreakpoints()

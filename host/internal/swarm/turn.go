@@ -26,6 +26,7 @@ type Turn struct {
 	agent *Agent
 	run   *runningTurn
 	row   Row
+	trace Trace
 	// rec is the task's record when the turn began.
 	rec   Task
 	start time.Time
@@ -82,8 +83,17 @@ func (t *Turn) Key() TaskKey { return t.task.key }
 // Hops counts the swarms that a message of the turn has passed when it leaves this one.
 func (t *Turn) Hops() int { return t.rec.Hops + 1 }
 
-// Trace is the trace of the turn.
-func (t *Turn) Trace() Trace { return t.row.Trace }
+// Trace is the context of the turn, which goes with what it sends.
+func (t *Turn) Trace() Trace { return t.trace }
+
+// Traced reports whether the turn's calls are told to the observer.
+func (t *Turn) Traced() bool {
+	if t.rt.traces == nil {
+		return false
+	}
+	_, _, sampled := t.trace.IDs()
+	return sampled
+}
 
 // Number is the number of the turn's row, and of the turn in its task.
 func (t *Turn) Number() int64 { return t.row.N }
@@ -152,7 +162,7 @@ func (r *Runtime) newRepeatedTurn(t *activeTask, setup *turnSetup, prior *PriorA
 func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Turn {
 	row := setup.run.row
 	return &Turn{
-		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
+		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, trace: r.traces.ofTurn(setup.rec, row.N, row.Trace), rec: setup.rec, mark: setup.mark, slot: setup.slot,
 		queued: setup.queued, waited: setup.waited, start: start, clock: newClock(start, r.now),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),

@@ -159,7 +159,7 @@ func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt,
 }
 
 func (r *Runtime) newUnrunTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt) *Turn {
-	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
+	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, trace: r.traces.ofTurn(setup.rec, setup.run.row.N, setup.run.row.Trace), rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 }
 
 // execute recovers from panics of the executor: a fault in the host's code ends that

@@ -91,7 +91,7 @@ func (mut *mutationBuilder) addStagedMail(t *Turn, e stagedCall) {
 		for _, to := range e.recipients {
 			mut.insertRow(Row{
 				Agent: to, Tier: mail.Tier(*e.message), Message: *e.message,
-				Origin: Origin{Door: "agent"}, Hops: t.row.Hops, Trace: t.row.Trace, Cause: cause,
+				Origin: Origin{Door: "agent"}, Hops: t.row.Hops, Trace: t.trace, Cause: cause,
 			})
 		}
 	}

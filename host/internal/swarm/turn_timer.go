@@ -113,7 +113,7 @@ func (mut *mutationBuilder) addTimers(t *Turn) {
 		})
 		mut.insertRow(Row{
 			Agent: name, Tier: mail.Tier(tm.message), Message: tm.message, Origin: Origin{Door: "system"},
-			Hops: t.row.Hops, Trace: t.row.Trace, NotBefore: tm.due, Cause: t.id(),
+			Hops: t.row.Hops, Trace: t.trace, NotBefore: tm.due, Cause: t.id(),
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/telemetry"
 	"skep/host/internal/telemetry/pulse"
+	"skep/host/internal/telemetry/trace"
 )
 
 // Options of [Open]. All but Listen, AdminListen, Ping, Mounts and Certificates are required.
@@ -61,6 +62,8 @@ type Options struct {
 	// takes.
 	Commits   *telemetry.Commits
 	StoreSize func(context.Context) (int64, error)
+	// Traces has the metrics of spans; nil for none.
+	Traces *trace.Sender
 	// Pulse has what happens on the host.
 	Pulse *pulse.Ring
 

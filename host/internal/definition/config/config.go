@@ -167,7 +167,7 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Server = d.server(t.table("server"), knowsCallers(t.table("auth")))
 	c.Peers = d.peers(t, c.Swarm.Name, c.Server)
 	c.Store = d.store(t.table("store"))
-	t.section("telemetry", c.Telemetry.Settings())
+	c.Telemetry = d.telemetry(t.table("telemetry"))
 	c.Console = d.console(t, c.Server)
 	c.Gateways = d.gateways(t, c, tenants)
 	c.Cluster = d.cluster(t, c)

@@ -100,6 +100,18 @@ func amount(to *float64, key string, most float64, about string) Setting {
 	return s
 }
 
+// portion declares a number from 0 to 1.
+func portion(to *float64, key string, def float64, about string) Setting {
+	s := bound(to, key, about, func(t *table, s Setting) float64 {
+		if !t.has(s.Key) {
+			return defaultOf(t, s, def)
+		}
+		return t.amount(s.Key, 1)
+	})
+	s.Kind, s.Default, s.Allowed = "number", strconv.FormatFloat(def, 'f', -1, 64), "0 to 1"
+	return s
+}
+
 // boolean declares true or false.
 func boolean(to *bool, key string, def bool, about string) Setting {
 	s := bound(to, key, about, func(t *table, s Setting) bool { return t.boolean(s.Key, defaultOf(t, s, def)) })

@@ -72,6 +72,8 @@ type asyncOp struct {
 	panic    any // of the effect; re-raised on the turn's goroutine
 	// cost is the cost so far, as far as it is known.
 	cost swarm.Spend
+	// usage is what a model has counted.
+	usage abi.ChatUsage
 }
 
 // run runs the effect once there is a slot for it and depart has succeeded.
@@ -153,6 +155,18 @@ func (f *asyncOp) release(n int64) {
 	f.reserved -= n
 	f.group.unread.Add(-n)
 	f.group.holder.ReleaseBytes(n)
+}
+
+func (f *asyncOp) setUsage(u abi.ChatUsage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.usage = u
+}
+
+func (f *asyncOp) usageSoFar() abi.ChatUsage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.usage
 }
 
 // setCost replaces the cost of the effect.

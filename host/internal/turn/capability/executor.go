@@ -129,7 +129,7 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
 	}
 	defer j.stop(nil)
-	j.counter, j.agent = &x.counter, t.Agent().Name
+	j.counter, j.agent, j.shapes = &x.counter, t.Agent().Name, newCallShapes(t, j.now)
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, fetcher: b.Fetcher, models: b.Models, costs: &requestCosts{}}
 	o.argsChecks = b.ArgsChecks
 	o.actions, o.modules, o.cpu, o.seed, o.actionUsage = b.Actions, x.modules, t.CPU(), t.Seed(), &actionUsage{}

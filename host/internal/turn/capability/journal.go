@@ -70,6 +70,8 @@ type journal struct {
 	// counter counts the calls of all turns; may be nil. agent is whose turn this is.
 	counter *OpCounter
 	agent   string
+	// shapes are nil for a turn that is not traced.
+	shapes *callShapes
 
 	writing sync.Mutex // held while entries become durable
 
@@ -114,6 +116,7 @@ func (j *journal) add(e swarm.Entry) (n int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.append(e)
+	j.shapes.observe(&e, false)
 	return j.last
 }
 

@@ -79,6 +79,7 @@ func (c chat) run(ctx context.Context, out *asyncOp) *abi.Error {
 	}
 	rsp, cost, fault := c.m.Chat(ctx, c.ask, out.key, emit)
 	out.setCost(cost)
+	out.setUsage(rsp.Usage)
 	switch {
 	case fault != nil:
 		return fault

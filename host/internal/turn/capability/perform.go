@@ -37,6 +37,7 @@ func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (
 		return nil, fault
 	}
 	c := o.newCall(op, req)
+	o.j.shapes.begin(o, c, req)
 	e, fault := o.j.replayEntry(c, swarm.EntryCall, swarm.EntryIntent)
 	switch {
 	case fault != nil:

@@ -106,6 +106,7 @@ func (j *journal) nextEntry() *swarm.Entry {
 func (j *journal) consume(e *swarm.Entry) {
 	j.prior.pos++
 	j.clock.Advance(e.Time)
+	j.shapes.observe(e, true)
 	if e.Kind == swarm.EntryAnswer {
 		j.prior.answers[e.Call] = e
 	}

@@ -93,6 +93,9 @@ func (r *reply) settle() *abi.Error {
 	e := r.call.entry(swarm.EntryAnswer)
 	e.Answer, e.Err = rest, fault
 	r.correctCost(&e)
+	if r.async != nil {
+		r.ops.j.shapes.setUsage(r.call.path, r.async.usageSoFar())
+	}
 	if err := r.ops.j.flush(r.ops.j.add(e)); err != nil {
 		return r.ops.j.journalError(r.call.op, err)
 	}

@@ -63,7 +63,7 @@ func (x *Executor) recordedBinding(ctx context.Context, current Binding, h *swar
 
 // turnOutcome is the outcome of a turn.
 func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
-	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}, Memory: res.Memory}
+	out := swarm.Outcome{Calls: j.shapes.finish(), Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}, Memory: res.Memory}
 	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
 	switch {
 	case j.suspended:
