@@ -71,6 +71,7 @@ var parts = []part{
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},
 	{"stores", "A task on PostgreSQL, beside one on SQLite", stores},
+	{"traces", "A task whose spans go to a collector", tracing},
 	{"cluster", "Hosts that share a server", clusters},
 	{"writes", "Durable writes of a turn", writes},
 	{"growth", "A message as queue, history, tasks and tenants grow", growth},

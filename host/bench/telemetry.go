@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+)
+
+// tracedHost is a host with a collector, and what its rate is set against: the share of the rate of
+// one that has none.
+type tracedHost struct {
+	name, table string
+	least       float64
+	on          storedHost
+	each, rates []float64
+}
+
+// tracing compares what a trivial task costs a host that sends traces with what it costs one that
+// does not. Metrics cannot be turned off: both have them.
+func tracing(b *bench) {
+	taking, stopTaking := must2(listen(collectorOfSpans(false)))
+	defer stopTaking()
+	slow, stopSlow := must2(listen(collectorOfSpans(true)))
+	defer stopSlow()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	hosts := []*tracedHost{
+		{name: "none"},
+		{name: "1 % of the tasks", table: collectorTable(taking, 0.01), least: 0.95},
+		{name: "all tasks", table: collectorTable(taking, 1), least: 0.85},
+		{name: "all tasks, a dead collector", table: collectorTable(gone.URL, 1), least: 0.95},
+		{name: "all tasks, a collector that does not answer", table: collectorTable(slow, 1), least: 0.95},
+	}
+	for _, h := range hosts {
+		h.on = storedHost{on: must(startHost(b.ctx, benchSwarm+h.table))}
+		defer h.on.on.stop()
+	}
+	for round := range b.rounds + 1 {
+		for i := range hosts { // in both orders
+			h := hosts[i]
+			if round%2 == 1 {
+				h = hosts[len(hosts)-1-i]
+			}
+			c, r := must2(b.spend(h.on, 16))
+			if round > 0 { // the first one warms up
+				h.each, h.rates = append(h.each, c), append(h.rates, r)
+			}
+		}
+	}
+	reportTracing(b, hosts[0], hosts[1:])
+}
+
+func reportTracing(b *bench, plain *tracedHost, traced []*tracedHost) {
+	before := must(plain.on.on.memory())
+	for _, h := range traced {
+		b.report.compare("rate of a trivial task, 16 clients, traces of "+h.name, median(h.rates), rate, "no traces", median(plain.rates), atLeast(h.least))
+		b.report.compare("computing of it", median(h.each), seconds, "no traces", median(plain.each), none())
+		b.report.compare("resident memory afterwards", must(h.on.on.memory())[1], bytesOf, "no traces", before[1], none())
+	}
+}
+
+func collectorTable(url string, sample float64) string {
+	return fmt.Sprintf("[telemetry]\nendpoint = %q\nsample = %v\n", url, sample)
+}
+
+// collectorOfSpans takes what it is sent, or never answers.
+func collectorOfSpans(silent bool) http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if silent {
+			<-r.Context().Done()
+		}
+	})
+}
