@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync/atomic"
+	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -88,5 +90,26 @@ func onlineFaults() []fault {
 			p.must(os.Remove(p.path("notes.mcp.json")))
 			p.run("mcp", "pin", "notes")
 		}},
+	}
+}
+
+// TestDoctorNamesRefusedToken: of an MCP server that refuses the token, or wants one, doctor
+// names the table, the reason and the key to change.
+func TestDoctorNamesRefusedToken(t *testing.T) {
+	t.Parallel()
+	healthy := healthyPatient(t)
+	for token, want := range map[string]string{
+		"auth_token = \"env::NOTES_TOKEN\"\n": "it refuses the token with 401 Unauthorized: set auth_token in [mcp.notes] to",
+		"":                                    "it answers 401 Unauthorized, and [mcp.notes] has no auth_token",
+	} {
+		p := healthy.copied(t)
+		p.args, p.vars["NOTES_TOKEN"] = []string{"--online"}, "a-token-of-last-year"
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+		t.Cleanup(server.Close)
+		p.also(notesTable(server.URL) + token)
+		found, code := p.diagnose()
+		if len(found) != 1 || found[0].ID != diagnosis.ToolServerSilent || found[0].Subject != "[mcp.notes]" || !strings.Contains(found[0].Message, want) || strings.Contains(found[0].Message, "last-year") {
+			t.Errorf("%d %+v, want %q", code, found, want)
+		}
 	}
 }

@@ -36,10 +36,11 @@ func (s *Server) connectHTTP(w *filteredConn) error {
 		s.opt.Network(&o)
 	}
 	client := egress.New(o)
+	table := "[mcp." + s.spec.Name + "]"
 	road := &httpTransport{
-		client: client, token: s.spec.Token, maxBody: int64(s.maxFrame()) + streamOverhead, onTooLarge: w.fail, onError: w.noteNetwork,
+		client: client, table: table, token: s.spec.Token, maxBody: int64(s.maxFrame()) + streamOverhead, onTooLarge: w.fail, onError: w.noteNetwork,
 		next: client.Transport(egress.Policy{
-			Table: "[mcp." + s.spec.Name + "]", Grants: []egress.Grant{grant},
+			Table: table, Grants: []egress.Grant{grant},
 			AllowPrivate: s.spec.Private, PrivateNames: s.spec.Private, NoPublicHTTP: true,
 		}),
 	}
@@ -74,6 +75,7 @@ func (c *httpConn) Close() error {
 type httpTransport struct {
 	client     *egress.Client
 	next       http.RoundTripper
+	table      string // of the server, in the file
 	token      string
 	maxBody    int64
 	onTooLarge func(error)  // called for a response that is too large
@@ -96,7 +98,7 @@ func (r *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := r.next.RoundTrip(req)
 	if err == nil {
-		err = statusError(resp)
+		err = r.statusError(resp)
 	} else if ctx.Err() == nil {
 		err = newNetworkError(err)
 	}

@@ -193,7 +193,7 @@ func TestWebMisbehaving(t *testing.T) {
 			http.Error(w, webToken, http.StatusInternalServerError)
 		}, `UNAVAILABLE: tool "echo" of MCP server "notes"`},
 		"busy":   {func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusServiceUnavailable) }, `Service Unavailable`},
-		"denied": {func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusUnauthorized) }, `Unauthorized`},
+		"denied": {func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusUnauthorized) }, `it refuses the token with 401 Unauthorized: set auth_token in [mcp.notes]`},
 		"html":   {func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = io.WriteString(w, "<html>") }, `unsupported content type`},
 		"no answer": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			stream(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")

@@ -41,22 +41,34 @@ func newNetworkError(err error) error {
 }
 
 // statusError returns the error of a response with a status by which a server or its proxy says
-// that it cannot answer, nil for other responses. Such a response is closed.
-func statusError(resp *http.Response) error {
-	e := &networkError{
-		cause: fmt.Errorf("it answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)),
-		wait:  egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now()),
-	}
+// that it cannot answer, or not with this token; nil for other responses, as 403, whose body may
+// say what the tool has refused. Such a response is closed.
+func (r *httpTransport) statusError(resp *http.Response) (err error) {
+	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	network := &networkError{cause: errors.New("it answers " + status), wait: egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		e.unsent = true
+		network.unsent = true
+		err = network
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		err = network
+	case http.StatusUnauthorized:
+		err = r.tokenError(status)
 	default:
 		return nil
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxRefusal)
 	_ = resp.Body.Close()
-	return e
+	return err
+}
+
+// tokenError says what to change where a server wants another token
+// (https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#error-handling).
+func (r *httpTransport) tokenError(status string) error {
+	if r.token == "" {
+		return fmt.Errorf("it answers %s, and %s has no auth_token: set it to a token of this server", status, r.table)
+	}
+	return fmt.Errorf("it refuses the token with %s: set auth_token in %s to a token that it takes", status, r.table)
 }
 
 // maxRefusal is how much of the body of such a response is read, in bytes, so that its connection
