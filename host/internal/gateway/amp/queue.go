@@ -118,10 +118,14 @@ func (q *queue) state() error {
 	if q == nil {
 		return fmt.Errorf("the host started without a broker in [gateways.%s]: start it again", Name)
 	}
-	if err := q.conn.State(); err != nil {
-		return fmt.Errorf("the broker: %w: look at [gateways.%s.%s]", err, Name, q.table)
+	err := q.conn.State()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, broker.ErrCredential):
+		return fmt.Errorf("the broker: %w: set username and password in [gateways.%s.%s] to some that it takes", err, Name, q.table)
 	}
-	return nil
+	return fmt.Errorf("the broker: %w: look at [gateways.%s.%s]", err, Name, q.table)
 }
 
 // expect makes answers for an agent of ours come to the host: it returns when their keys are bound.

@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/gateway/amp/kafka"
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/sockets"
 )
 
 // TestQueueVerdicts (M-073, M-075, M-095): a message from the broker is taken when the host has stored
@@ -315,6 +316,22 @@ func TestKeys(t *testing.T) {
 	} {
 		if got := keyOf(message.Request, id); got != want || id != "" && strings.Count(got, ".") != 1 {
 			t.Errorf("%q has the key %q, want %q", id, got, want)
+		}
+	}
+}
+
+// refusing is a connection whose broker refuses username and password.
+type refusing struct{ messageBroker }
+
+func (refusing) State() error { return fmt.Errorf("%w: 403", broker.ErrCredential) }
+
+// TestRefusedCredentialIsNamed (M-095, M-096): health says which lines of which table to change.
+func TestRefusedCredentialIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"rabbitmq", "kafka"} {
+		g := &Gateway{queue: &queue{conn: refusing{}, table: table}, sockets: sockets.New[*socket](Name, 1)}
+		if got, want := g.Health(), "set username and password in [gateways.amp."+table+"]"; got.OK || !strings.Contains(got.Detail, want) {
+			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // publishAll publishes a message for each id at the same time, whose text is its id, and returns
@@ -138,6 +140,21 @@ func TestLongIDs(t *testing.T) {
 			}
 		case err := <-got:
 			t.Fatalf("message %d: %v", n, err)
+		}
+	}
+}
+
+// TestCredentialRefused (M-095): a broker that ends the connection after the credentials refuses
+// them, whether it says so or not; one that refuses the virtual host does not.
+func TestCredentialRefused(t *testing.T) {
+	t.Parallel()
+	for text, err := range map[string]error{
+		"it refuses username and password: ": amqp.ErrCredentials,
+		"ACCESS_REFUSED":                     &amqp.Error{Code: amqp.AccessRefused, Reason: "ACCESS_REFUSED - Login was refused", Server: true},
+		"it refuses the connection: ":        amqp.ErrVhost,
+	} {
+		if got := openError(err); !strings.Contains(got.Error(), text) || errors.Is(got, ErrCredential) != !errors.Is(err, amqp.ErrVhost) {
+			t.Errorf("%v: %v", err, got)
 		}
 	}
 }

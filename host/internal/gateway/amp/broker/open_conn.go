@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -59,7 +60,7 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 	})
 	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("it refuses the connection: %w", err)
+		return nil, openError(err)
 	}
 	l := &openConn{
 		ctx: ctx, raw: raw, conn: conn, ended: conn.NotifyClose(make(chan *amqp.Error, 1)), publishing: make(chan struct{}, maxPublishing),
@@ -76,6 +77,16 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// openError is the error of a broker that does not let the host in. One that closes the connection
+// after the credentials without a word refuses these
+// (https://www.rabbitmq.com/docs/auth-notification).
+func openError(err error) error {
+	if refused, is := errors.AsType[*amqp.Error](err); is && refused.Code == amqp.AccessRefused && !errors.Is(err, amqp.ErrVhost) {
+		return fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	return fmt.Errorf("it refuses the connection: %w", err)
 }
 
 func (c *Conn) dial(ctx context.Context) (conn net.Conn, vhost string, err error) {

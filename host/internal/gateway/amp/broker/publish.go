@@ -9,6 +9,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
+// ErrCredential is wrapped by the state of a connection to a broker that refuses username and password.
+var ErrCredential = errors.New("it refuses username and password")
+
 // Errors of [Conn.Publish].
 var (
 	// ErrAway means that nothing was sent: there is no connection.

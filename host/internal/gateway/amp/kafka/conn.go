@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -186,10 +187,14 @@ func (c *Conn) watch(ctx context.Context, client *kgo.Client) {
 func ping(ctx context.Context, client *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	if err := client.Ping(ctx); err != nil {
-		return fmt.Errorf("no broker answers: %w", err)
+	err := client.Ping(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return fmt.Errorf("%w: %w", broker.ErrCredential, err)
 	}
-	return nil
+	return fmt.Errorf("no broker answers: %w", err)
 }
 
 // kindOf is the type of the messages of a topic.

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"skep/host/internal/gateway/amp/broker"
 )
@@ -198,5 +200,34 @@ func TestPublishFails(t *testing.T) {
 	}
 	if err := r.Publish(t.Context(), broker.Message{Type: "request", Agent: "boss", Payload: make([]byte, 1<<20)}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a large one: %v", err)
+	}
+}
+
+// TestCredentialRefused (M-096): the state of a connection says that the cluster refuses its user,
+// and not that no broker answers.
+func TestCredentialRefused(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "hive", "right"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	for _, refused := range []bool{true, false} {
+		if refused { // where Kafka says so, the fake ends the connection
+			cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(q kmsg.Request) (kmsg.Response, error, bool) {
+				answer := q.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+				answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
+				return answer, nil, true
+			})
+		}
+		c := New(Options{Brokers: cluster.ListenAddrs(), Username: "hive", Password: "right", Mechanism: "plain", Prefix: "amp", Group: "amp.hive", Log: slog.New(slog.DiscardHandler)})
+		client, err := kgo.NewClient(c.options()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(t.Context(), client); errors.Is(err, broker.ErrCredential) != refused || refused == (err == nil) {
+			t.Errorf("refused %v: %v", refused, err)
+		}
+		client.CloseAllowingRebalance()
 	}
 }
