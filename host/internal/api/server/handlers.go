@@ -106,6 +106,11 @@ func (s *Server) warnings() (all []string) {
 			all = append(all, fmt.Sprintf("messages of %d tasks wait for %q, which does not answer", n.Outboxes, n.Peer))
 		}
 	}
+	for _, g := range s.opt.Gateways {
+		if health := g.Health(); !health.OK {
+			all = append(all, fmt.Sprintf("the gateway %s is not well: %s", g.Name(), health.Detail))
+		}
+	}
 	for _, tenant := range s.opt.Library.Damaged() {
 		all = append(all, fmt.Sprintf("the loaded definition of tenant %q cannot be read, and the tenant is not served; the host's log says what to do", tenant))
 	}
