@@ -100,6 +100,9 @@ func TestSeeds(t *testing.T) {
 	for seed := uint64(0); time.Since(sum.began) < testTime && !t.Failed(); seed++ {
 		sum.runSeed(t, kit, seed)
 	}
+	if !t.Failed() && sum.counts["turn without a sandbox"] == 0 {
+		t.Error("no turn has given its sandbox up")
+	}
 	t.Log(sum)
 }
 

@@ -43,7 +43,9 @@ func (*web) Check(egress.Policy, abi.FetchRequest) *abi.Error { return nil }
 // Fetch carries an effect out. Its answer may be lost.
 func (e *web) Fetch(ctx context.Context, _ egress.Policy, key string, req abi.FetchRequest) (abi.FetchResponse, *abi.Error) {
 	mark := strings.TrimPrefix(req.URL, "http://web.test/")
-	p := e.world.living().park("web "+mark, stepGate)
+	h := e.world.living()
+	e.world.delayAnswer(ctx)
+	p := h.park("web "+mark, stepGate)
 	if p.fault == hostDied || ctx.Err() != nil {
 		return abi.FetchResponse{}, abi.Errorf(abi.CodeCancelled, abi.OpHTTPFetch, "cancelled", "stopped")
 	}
@@ -81,7 +83,9 @@ func (e *web) MaxCost(req abi.ChatRequest) swarm.Spend {
 func (e *web) Chat(ctx context.Context, req abi.ChatRequest, _ string, _ func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
 	mark := callMark(req)
 	began := today()
-	p := e.world.living().park("model "+mark, stepGate)
+	h := e.world.living()
+	e.world.delayAnswer(ctx)
+	p := h.park("model "+mark, stepGate)
 	if p.fault == hostDied || ctx.Err() != nil {
 		return abi.ChatResponse{}, swarm.Spend{}, abi.Errorf(abi.CodeCancelled, abi.OpLLMChat, "cancelled", "stopped")
 	}

@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -54,6 +56,8 @@ type world struct {
 	sched  *scheduler
 	sealed bool
 	turns  int
+	// waits is how many waiting turns keep their sandbox.
+	waits  int
 	quotas map[string]swarm.Tenant
 	peer   *peer
 	web    *web
@@ -105,6 +109,9 @@ func newWorld(t *testing.T, kit Kit, dir string, seed uint64) *world {
 			tenants[1]: {Quota: swarm.Quota{Queue: 2 + rng.IntN(4)}},
 		},
 		actions: actions.vary(rng), steps: steps.vary(rng),
+	}
+	if seed%2 == 1 {
+		w.waits = math.MaxInt
 	}
 	w.sched = newScheduler(rng, newFaults([]int{0, 10, 30, 80}[rng.IntN(4)]))
 	w.ledger, w.web, w.grants = newLedger(), newWeb(w), newGrants(w)
@@ -204,6 +211,17 @@ func (w *world) must(err error) {
 	}
 }
 
+// delayAnswer lets an answer take so long that a turn which waits for it may lose its sandbox.
+func (w *world) delayAnswer(ctx context.Context) {
+	if w.waits > 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(5 * time.Millisecond):
+	}
+}
+
 // violate notes that a promise is broken.
 func (w *world) violate(format string, args ...any) {
 	w.mu.Lock()
@@ -213,10 +231,12 @@ func (w *world) violate(format string, args ...any) {
 	w.sched.trace.note("VIOLATION: %s", text)
 }
 
-func (w *world) count(what string) {
+func (w *world) count(what string) { w.countMany(what, 1) }
+
+func (w *world) countMany(what string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts[what]++
+	w.counts[what] += n
 }
 
 // bindings binds all agents of all definitions to the one module.

@@ -30,6 +30,19 @@ type Outcome struct {
 	// Suspended are the calls that suspend the turn: only people can answer them. The
 	// record of a suspended turn has no end.
 	Suspended []BreakpointCall
+	// Hibernated, if set, waits for the turn, which has no end and all of its record durable: it
+	// goes on from there.
+	Hibernated Hibernated
+}
+
+// Hibernated is a turn that waits for answers without a sandbox.
+type Hibernated interface {
+	// Await returns when the turn should go on: an answer has come, the turn is interrupted, or
+	// ctx has ended.
+	Await(ctx context.Context, interrupted <-chan struct{})
+	// End ends the effects of a turn that cannot go on: for err, or because ctx has ended. spent
+	// is what its models have cost.
+	End(ctx context.Context, err error, spent Spend) Outcome
 }
 
 // Failure is why a turn failed, in words for operators and agents.

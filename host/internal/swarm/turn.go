@@ -57,8 +57,8 @@ type Turn struct {
 	// kv, blobs, timers and cancelled are staged beside the mail.
 	kv    map[kvName]*kvValue
 	blobs stagedBlobs
-	// buffer counts what the host holds for the turn.
-	buffer turnBuffer
+	// buffer counts what the host holds for the turn, and for what it was before it hibernated.
+	buffer *TurnBuffer
 	// metricReports and spans are for operators.
 	metricReports metricReports
 	spans         spans
@@ -71,6 +71,10 @@ type Turn struct {
 	// repeated.
 	prior  *PriorAttempt
 	replay *Entry
+	// hibernated is what ran while the turn had no sandbox.
+	hibernated Hibernated
+	// emits counts what the turn has emitted, repetitions included.
+	emits int64
 	// journaled is set when the turn has written to its record.
 	journaled atomic.Bool
 
@@ -162,7 +166,7 @@ func (r *Runtime) newRepeatedTurn(t *activeTask, setup *turnSetup, prior *PriorA
 func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Turn {
 	row := setup.run.row
 	return &Turn{
-		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, trace: r.traces.ofTurn(setup.rec, row.N, row.Trace), rec: setup.rec, mark: setup.mark, slot: setup.slot,
+		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, buffer: setup.buffer, row: row, trace: r.traces.ofTurn(setup.rec, row.N, row.Trace), rec: setup.rec, mark: setup.mark, slot: setup.slot,
 		queued: setup.queued, waited: setup.waited, start: start, clock: newClock(start, r.now),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),

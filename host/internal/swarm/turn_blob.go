@@ -69,11 +69,17 @@ func (t *Turn) PutBlob(data []byte) (BlobID, *abi.Error) {
 			return id, fault
 		}
 	}
-	if !t.holdBytes(int64(len(data)), t.replay != nil) {
+	if !t.buffer.hold(int64(len(data)), t.replay != nil) {
 		return id, TurnBuffersFault(abi.OpBlobPut)
 	}
 	t.blobs = more
 	return id, nil
+}
+
+// dropBlobs drops the staged blobs of a turn that is repeated.
+func (t *Turn) dropBlobs() {
+	t.buffer.ReleaseBytes(t.blobs.bytes)
+	t.blobs = stagedBlobs{}
 }
 
 // Blob returns a staged blob, else the tenant's. It returns [ErrNotFound] for neither.

@@ -45,25 +45,30 @@ func (b *turnBuffers) release(tenant string, n int64) {
 	}
 }
 
-// turnBuffer counts what one turn holds. It is safe for concurrent use.
-type turnBuffer struct {
+// TurnBuffer counts what one turn holds. It is safe for concurrent use.
+type TurnBuffer struct {
+	all    *turnBuffers
+	tenant string
+
 	mu sync.Mutex
 	// held are all bytes, shared the part that is reserved in the buffers of all turns.
 	held, shared int64
 	closed       bool
 }
 
+// Buffer counts what the host holds for the turn.
+func (t *Turn) Buffer() *TurnBuffer { return t.buffer }
+
 // HoldBytes counts bytes that the host keeps for the turn, until ReleaseBytes or the
 // turn's end. It reports false, and counts nothing, when the turns of the tenant or of
 // the host hold too much.
-func (t *Turn) HoldBytes(n int64) bool { return t.holdBytes(n, false) }
+func (b *TurnBuffer) HoldBytes(n int64) bool { return b.hold(n, false) }
 
-func (t *Turn) holdBytes(n int64, forced bool) bool {
-	b := &t.buffer
+func (b *TurnBuffer) hold(n int64, forced bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := max(0, b.held+n-freeTurnBuffer) - b.shared
-	if b.closed || more > 0 && !t.rt.buffers.reserve(t.task.key.Tenant, more, forced) {
+	if b.closed || more > 0 && !b.all.reserve(b.tenant, more, forced) {
 		return false
 	}
 	b.held += n
@@ -72,8 +77,7 @@ func (t *Turn) holdBytes(n int64, forced bool) bool {
 }
 
 // ReleaseBytes returns bytes that HoldBytes has counted.
-func (t *Turn) ReleaseBytes(n int64) {
-	b := &t.buffer
+func (b *TurnBuffer) ReleaseBytes(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -82,17 +86,16 @@ func (t *Turn) ReleaseBytes(n int64) {
 	b.held -= n
 	if less := b.shared - max(0, b.held-freeTurnBuffer); less > 0 {
 		b.shared -= less
-		t.rt.buffers.release(t.task.key.Tenant, less)
+		b.all.release(b.tenant, less)
 	}
 }
 
-// closeBuffer returns all that the turn holds.
-func (t *Turn) closeBuffer() {
-	b := &t.buffer
+// close returns all that the turn holds.
+func (b *TurnBuffer) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shared > 0 {
-		t.rt.buffers.release(t.task.key.Tenant, b.shared)
+		b.all.release(b.tenant, b.shared)
 	}
 	b.held, b.shared, b.closed = 0, 0, true
 }

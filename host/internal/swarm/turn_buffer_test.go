@@ -72,13 +72,13 @@ func TestHoldAndReleaseBytes(t *testing.T) {
 		last = tn
 		var got []bool
 		for range 100 {
-			got = append(got[:0], tn.HoldBytes(1<<20), tn.HoldBytes(1<<20), tn.HoldBytes(1))
+			got = append(got[:0], tn.Buffer().HoldBytes(1<<20), tn.Buffer().HoldBytes(1<<20), tn.Buffer().HoldBytes(1))
 			if !got[1] {
 				break
 			}
-			tn.ReleaseBytes(2 << 20)
+			tn.Buffer().ReleaseBytes(2 << 20)
 		}
-		tn.HoldBytes(2 << 20)
+		tn.Buffer().HoldBytes(2 << 20)
 		tn.Log(abi.LogRequest{Message: "held"})
 		return tell(tn, fmt.Sprint(got))
 	}
@@ -89,10 +89,10 @@ func TestHoldAndReleaseBytes(t *testing.T) {
 	}
 	close(log.goOn)
 	h.stop()
-	if last.HoldBytes(1) {
+	if last.Buffer().HoldBytes(1) {
 		t.Error("a turn that is over holds bytes")
 	}
-	last.ReleaseBytes(1)
+	last.Buffer().ReleaseBytes(1)
 }
 
 // A turn whose task ends under it commits nothing, and holds nothing afterwards.
@@ -101,7 +101,7 @@ func TestStoppedTurnHoldsNothing(t *testing.T) {
 	h := newHive(t, func(h *hive) { h.opt.TurnBuffers = 2 << 20 })
 	held := make(chan bool)
 	h.agents.by["boss"] = func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
-		got := tn.HoldBytes(2 << 20)
+		got := tn.Buffer().HoldBytes(2 << 20)
 		if incoming(tn).Payload.Body == "stay" {
 			held <- got
 			<-ctx.Done()

@@ -49,7 +49,7 @@ func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Out
 	if out.Suspended == nil {
 		turn.flushMetrics()
 	}
-	turn.closeBuffer() // before the answer, after which a caller posts again
+	turn.buffer.close() // before the answer, after which a caller posts again
 	t.mu.Lock()
 	if out.Suspended != nil {
 		rn.row.MayHaveRecord, rn.row.Suspended, rn.row.Stash = true, true, true

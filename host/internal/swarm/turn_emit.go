@@ -66,6 +66,10 @@ type emitEvent struct {
 // that the ABI allows; Emit bounds the sum over the turn. A refusal is LIMIT.
 func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
 	k := &t.run.emitted
+	if status, known := t.replayedEmit(); known && status != abi.EmitClosed && t.emits < k.n {
+		t.emits++ // it was emitted before the turn hibernated
+		return status, nil
+	}
 	name, e, text := newEmitEvent(t.agent.Name, t.row.N, k.n+1, req)
 	switch {
 	case k.n >= abi.MaxEmits:
@@ -89,6 +93,7 @@ func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
 	}
 	if status != abi.EmitClosed { // a reader that comes has it either from here or as an event
 		k.addEmitted(e, req)
+		t.emits++
 	}
 	return status, nil
 }

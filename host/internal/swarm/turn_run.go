@@ -44,14 +44,15 @@ func (r *Runtime) runClaim(slot *scheduler.Slot[claim]) {
 
 // turnSetup is everything a turn begins with.
 type turnSetup struct {
-	run   *runningTurn
-	def   *Definition
-	agent *Agent
-	rec   Task
-	state json.RawMessage
-	ctx   context.Context
-	mark  *runMark
-	slot  *scheduler.Slot[claim]
+	run    *runningTurn
+	def    *Definition
+	agent  *Agent
+	rec    Task
+	state  json.RawMessage
+	ctx    context.Context
+	mark   *runMark
+	slot   *scheduler.Slot[claim]
+	buffer *TurnBuffer
 	// queued is how long the turn waited for its slot.
 	queued time.Duration
 	// waited is how long its row stood in the queue, 0 where that is not known.
@@ -93,7 +94,7 @@ func (r *Runtime) startTurn(t *activeTask, name string) (setup *turnSetup, over 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	rn := &runningTurn{row: row, def: def, cancel: cancel, counted: counted, interrupted: make(chan struct{}), emitted: t.newEmitState(row)}
 	t.running[name] = rn
-	return &turnSetup{run: rn, def: def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
+	return &turnSetup{buffer: &TurnBuffer{all: r.buffers, tenant: t.key.Tenant}, run: rn, def: def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
 }
 
 // runTurn runs one turn to its commit. When the host stops before, the row stays in the
@@ -120,12 +121,16 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 		r.failTurn(t, setup, prior, Failure{Cause: "host", Message: err.Error()})
 		return
 	}
-	defer turn.closeBuffer()
+	defer setup.buffer.close()
 	ctx, done := context.WithTimeoutCause(setup.ctx, turn.agent.wallLimit(), errTurnTime)
 	defer done()
 	stop := context.AfterFunc(r.lifetime, func() { setup.run.cancel(errShutdown) })
 	defer stop()
 	out := r.execute(ctx, turn)
+	for out.Hibernated != nil {
+		turn.dropBlobs()
+		turn, out = r.wakeTurn(ctx, t, setup, out.Hibernated)
+	}
 	setup.slot.SetWaiting(false)
 	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
 		t.commit.Lock()
@@ -159,7 +164,7 @@ func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt,
 }
 
 func (r *Runtime) newUnrunTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt) *Turn {
-	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, trace: r.traces.ofTurn(setup.rec, setup.run.row.N, setup.run.row.Trace), rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
+	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, buffer: setup.buffer, row: setup.run.row, trace: r.traces.ofTurn(setup.rec, setup.run.row.N, setup.run.row.Trace), rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 }
 
 // execute recovers from panics of the executor: a fault in the host's code ends that

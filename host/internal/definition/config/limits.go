@@ -16,9 +16,11 @@ type Limits struct {
 
 	TaskTokens  int64
 	TurnBuffers Size
-	TaskUSD     float64
-	HTTP        HTTPLimits
-	Module      binary.Caps
+	// WaitingTurns is how many turns keep their sandbox while they wait.
+	WaitingTurns int
+	TaskUSD      float64
+	HTTP         HTTPLimits
+	Module       binary.Caps
 }
 
 // Settings are the keys of the [limits] table.
@@ -32,6 +34,7 @@ func (l *Limits) Settings() []Setting {
 		count(&l.History, "history", 0, 1, 1e9, "Entries of one agent in one task.").unlimited().planned("history").noLimit(),
 		count(&l.Turns, "turns", 64, 1, 1_000_000, "Turns that run at the same time; more turns wait. One instance has a quarter of them at most.").unlimited().restarts(),
 		size(&l.TurnBuffers, "turn_buffers", 512*MiB, MiB, TiB, "What running turns hold in the host's memory beyond 1 MiB each: answers that they have not read, blobs before their commit. One tenant has half of it at most; beyond it such calls answer LIMIT.").restarts(),
+		count(&l.WaitingTurns, "waiting_turns", 64, 1, 1_000_000, "Turns that keep the memory of their module while they wait for a model or a request. Beyond them, a turn that has waited for a second gives it back, and is repeated from its record when the answer is there. Processes keep theirs.").unlimited().restarts(),
 		count(&l.TaskTokens, "task_tokens", 0, 1, 1e15, "Tokens of models in one task. Calls that do not fit are refused with LIMIT.").unlimited(),
 		money(&l.TaskUSD, "task_usd", "Dollars for models in one task. Calls that do not fit are refused with LIMIT."),
 		count(&l.AgentRestAfter, "agent_rest_after", 5, 1, 1000, "Turns of one agent and tenant in a row that use up `cpu` or `fuel`; after them the agent rests for `agent_rest`.").unlimited(),

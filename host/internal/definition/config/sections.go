@@ -27,7 +27,7 @@ func Sections() []Section {
 		operator("[models.NAME]", new(Model).Settings(), "A model, see [Give agents models](models.md)."),
 		operator("[secrets.NAME]", new(SecretGrant).Settings(), "A secret, see [Compose a swarm](compose.md#grants)."),
 		operator("[mcp.NAME]", new(MCP).Settings(), "An MCP server, see [Use the tools of MCP servers](mcp.md)."),
-		operator("[limits]", c.Limits.Settings(), "Limits of the host and of tasks. `turns`, `process_idle` and `[limits.module]` take a restart."),
+		operator("[limits]", c.Limits.Settings(), "Limits of the host and of tasks. `turns`, `turn_buffers`, `waiting_turns`, `process_idle` and `[limits.module]` take a restart."),
 		operator("[tenants.NAME]", new(Tenant).Settings(), "A tenant and its quotas, see [Host several tenants](tenants.md). Changes take a restart. The tenant `default` is there without being named."),
 		operator("[server]", c.Server.Settings(), "The listeners, see [Put it on the internet](serve.md). Changes take a restart."),
 		operator("[[auth.keys]]", new(AuthKey).Settings(), "A caller's key, see [Say who may call](auth.md). Changes here and in the next two tables take a restart."),

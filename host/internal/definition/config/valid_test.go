@@ -67,7 +67,7 @@ func TestDefaults(t *testing.T) {
 		}},
 		Limits: Limits{
 			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64, ProcessIdle: 10 * time.Minute,
-			AgentRestAfter: 5, AgentRest: time.Minute, TurnBuffers: 512 * MiB,
+			AgentRestAfter: 5, AgentRest: time.Minute, TurnBuffers: 512 * MiB, WaitingTurns: 64,
 			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: binary.Caps{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
@@ -455,7 +455,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 13+17+9+3+8+13+1 { // the last is the source of a
+	if len(got) != 13+18+9+3+8+13+1 { // the last is the source of a
 		t.Errorf("%d settings", len(got))
 	}
 }

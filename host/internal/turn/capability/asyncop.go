@@ -56,13 +56,20 @@ type asyncOp struct {
 	// key is sent with the request, so that the receiver recognizes a retry.
 	key string
 	// retry is set if an earlier attempt may have sent the request.
-	retry   bool
-	ctx     context.Context // of the effect
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the effect is over
-	drained notifier      // notified after a read
+	retry  bool
+	ctx    context.Context // of the effect
+	cancel context.CancelFunc
+	// unlink leaves the effect running when the context of its turn ends; it reports false if that
+	// has ended already.
+	unlink func() bool
+	// outlives is set if the effect holds nothing of its turn.
+	outlives bool
+	done     chan struct{} // closed when the effect is over
+	drained  notifier      // notified after a read
 
 	mu sync.Mutex
+	// departed is set once the request may have left the host.
+	departed bool
 	// stream is set if the guest reads the answer as it comes.
 	stream   bool
 	unread   []byte
@@ -85,11 +92,29 @@ func (f *asyncOp) run(depart func() *abi.Error, do effectFunc) {
 	case f.group.slots <- struct{}{}:
 		defer func() { <-f.group.slots }()
 		if fault = depart(); fault == nil {
+			f.mu.Lock()
+			f.departed = true
+			f.mu.Unlock()
 			fault = do(f.ctx, f)
 		}
 	case <-f.ctx.Done():
 		fault = f.cancelled(f.ctx)
 	}
+}
+
+// link cancels the effect when ctx ends.
+func (f *asyncOp) link(ctx context.Context) {
+	if ctx.Err() != nil {
+		f.cancel()
+	}
+	f.unlink = context.AfterFunc(ctx, f.cancel)
+}
+
+// canOutlive reports whether the effect can go on while its turn has no sandbox.
+func (f *asyncOp) canOutlive() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outlives && (f.departed || f.ended)
 }
 
 // finish ends the answer. For a cancelled effect the error is the cancellation.

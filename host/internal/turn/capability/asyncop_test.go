@@ -37,7 +37,8 @@ func withOps(t *testing.T, all table) (*ops, *stillClock) {
 	t.Helper()
 	clock := &stillClock{later.Add(-time.Hour)}
 	now := func() time.Time { return later }
-	return &ops{table: all, clock: clock, now: now, j: newJournal(t.Context(), &fakeWriter{}, clock, now)}, clock
+	w := &fakeWriter{}
+	return &ops{table: all, clock: clock, now: now, j: newJournal(t.Context(), w, w, clock, now)}, clock
 }
 
 func answers(list ...turn.Answer) []turn.Answer { return list }

@@ -22,20 +22,21 @@ func (o *ops) startEffect(ctx context.Context, c call, h handler, req []byte, st
 		}
 		intent.Spend, intent.Model, intent.Day = h.maxCost, h.model, day
 	}
-	r := o.startAsync(ctx, c, stream && h.streams, o.j.add(intent), do).withMailTool(req).withAction(req)
+	r := o.startAsync(ctx, c, h, stream, o.j.add(intent), do).withMailTool(req).withAction(req)
 	r.reserved, r.reservedDay, r.model = intent.Spend, intent.Day, h.model
 	return r, nil
 }
 
 // startAsync runs an effect once its intent, entry n, is durable. n is 0 for an intent
 // that already is.
-func (o *ops) startAsync(ctx context.Context, c call, stream bool, n int64, do effectFunc) *reply {
+func (o *ops) startAsync(ctx context.Context, c call, h handler, stream bool, n int64, do effectFunc) *reply {
 	f := &asyncOp{
 		group: o.j.asyncGroup(), op: c.op, key: o.j.writer.EffectKey(c.path), retry: n == 0,
-		done: make(chan struct{}), drained: make(notifier, 1), stream: stream,
+		done: make(chan struct{}), drained: make(notifier, 1), stream: stream && h.streams, outlives: h.outlives,
 	}
-	f.ctx, f.cancel = context.WithCancel(ctx)
 	j := o.j
+	f.ctx, f.cancel = context.WithCancel(j.parent)
+	f.link(ctx)
 	depart := func() *abi.Error {
 		if j.ctx.Err() != nil || j.flush(n) != nil {
 			return abi.Errorf(abi.CodeCancelled, c.op, "cancelled", "the turn is stopped")
@@ -56,6 +57,9 @@ func (o *ops) restartEffect(ctx context.Context, c call, req []byte, stream bool
 	recorded := o.j.prior.effects[c.path]
 	if recorded.answered || recorded.closed || o.j.prior.offline {
 		return r
+	}
+	if running := o.takeRunning(ctx, c); running != nil {
+		return running
 	}
 	if o.endRecorded { // the action ended while the effect ran
 		r.unrecordedFault = abi.Errorf(abi.CodeCancelled, c.op, "cancelled", "the action is over")
@@ -81,7 +85,7 @@ func (o *ops) restartEffect(ctx context.Context, c call, req []byte, stream bool
 		r.unrecordedFault = fault
 		return r
 	}
-	r = o.startAsync(ctx, c, stream && h.streams, 0, do).withMailTool(req).withAction(req)
+	r = o.startAsync(ctx, c, h, stream, 0, do).withMailTool(req).withAction(req)
 	r.reserved, r.reservedDay, r.model = intent.Spend, intent.SpendDay(), intent.Model
 	return r
 }

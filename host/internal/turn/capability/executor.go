@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"skep/abi"
@@ -86,6 +87,7 @@ type Executor struct {
 	recipe   string
 	ops      table
 	counter  OpCounter
+	waits    Waits
 }
 
 var _ swarm.Executor = (*Executor)(nil)
@@ -96,6 +98,7 @@ var _ swarm.Executor = (*Executor)(nil)
 // runs; a turn recorded under another recipe is not repeated.
 func NewExecutor(bindings map[Agent]Binding, modules Modules, recipe string) *Executor {
 	x := &Executor{modules: modules, recipe: recipe, ops: builtinOps()}
+	x.waits.Bound(math.MaxInt, HibernateAfter)
 	x.Bind(bindings)
 	return x
 }
@@ -107,9 +110,16 @@ func (x *Executor) Bind(bindings map[Agent]Binding) { x.bindings.Store(&bindings
 // OpCounter counts the op calls of this executor's turns.
 func (x *Executor) OpCounter() *OpCounter { return &x.counter }
 
+// Waits bound the turns that keep their sandbox while they wait; at first all do.
+func (x *Executor) Waits() *Waits { return &x.waits }
+
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	b, ok := (*x.bindings.Load())[agentOf(t)]
+	before, _ := t.Hibernated().(*hibernated)
+	if before != nil {
+		defer before.close()
+	}
 	if !ok {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: "the agent has no module"}}
 	}
@@ -133,7 +143,16 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, fetcher: b.Fetcher, models: b.Models, costs: &requestCosts{}}
 	o.argsChecks = b.ArgsChecks
 	o.actions, o.modules, o.cpu, o.seed, o.actionUsage = b.Actions, x.modules, t.CPU(), t.Seed(), &actionUsage{}
-	o.costs.loadPrior(t.PriorAttempt(), t.MeteredUsage())
+	if isRepeatable(b.Module) {
+		o.waits = &x.waits
+	}
+	if before != nil {
+		j.resume(before)
+		o.costs = before.costs
+		o.costs.searches = 0 // they are repeated
+	} else {
+		o.costs.loadPrior(t.PriorAttempt(), t.MeteredUsage())
+	}
 	res := b.Module.Turn(j.ctx, turn.Turn{
 		Tenant: t.Key().Tenant, Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
 		Ops: o,

@@ -69,18 +69,18 @@ func (o *ops) fetch(_ context.Context, req []byte, _ bool) (effectFunc, *abi.Err
 	if fault := o.fetcher.Check(policy, ask); fault != nil {
 		return nil, fault
 	}
-	web, used := o.fetcher, o.costs
+	web, used, size := o.fetcher, o.costs, len(req)
 	return func(ctx context.Context, out *asyncOp) *abi.Error {
 		answer, fault := web.Fetch(ctx, policy, out.key, ask)
 		if fault != nil {
-			used.add(len(req))
+			used.add(size)
 			return fault
 		}
 		text, fault := encodeUnescaped(abi.OpHTTPFetch, answer)
 		if fault != nil {
 			return fault
 		}
-		used.add(len(req) + len(text))
+		used.add(size + len(text))
 		return out.write(text)
 	}, nil
 }

@@ -24,9 +24,6 @@ type journalWriter interface {
 	// UseModel notes whose answers are paid for; a re-run notes it again.
 	UseModel(name string)
 	SetReplay(e *swarm.Entry)
-	// HoldBytes and ReleaseBytes count unread answers among those of all turns.
-	HoldBytes(n int64) bool
-	ReleaseBytes(n int64)
 }
 
 var _ journalWriter = (*swarm.Turn)(nil)
@@ -43,11 +40,15 @@ const (
 // ones. Only flush may run on other goroutines than the turn's.
 type journal struct {
 	writer journalWriter
+	holder holder
 	clock  turn.Clock
 	now    func() time.Time // of the host
 	// ctx is the turn's context; stop ends the turn.
 	ctx  context.Context
 	stop context.CancelCauseFunc
+	// parent is the context of the turn's effects, which may go on when the journal has stopped
+	// the turn.
+	parent context.Context
 	// limit bounds bytes, the size of all entries.
 	limit, bytes int64
 	// failure is why the journal has stopped the turn.
@@ -60,6 +61,10 @@ type journal struct {
 	// suspended is set if the turn waits for people.
 	inFlight, breakpoints []*reply
 	suspended             bool
+	// hibernated is set if the turn has given its sandbox up, resumed if it goes on after that;
+	// hibernations counts both.
+	hibernated, resumed *hibernated
+	hibernations        int
 	// attempt is the number of this run; attemptMarked is set once the journal has it.
 	attempt       int
 	attemptMarked bool
@@ -82,8 +87,9 @@ type journal struct {
 }
 
 // newJournal returns an empty journal of a turn. ctx is the turn's context.
-func newJournal(ctx context.Context, b journalWriter, clock turn.Clock, now func() time.Time) *journal {
-	j := &journal{writer: b, clock: clock, now: now, attempt: 1, limit: turn.DefaultLimits().HostBytes + journalSlack, calls: map[abi.Op]int64{}}
+func newJournal(ctx context.Context, b journalWriter, h holder, clock turn.Clock, now func() time.Time) *journal {
+	j := &journal{writer: b, holder: h, clock: clock, now: now, attempt: 1, limit: turn.DefaultLimits().HostBytes + journalSlack, calls: map[abi.Op]int64{}}
+	j.parent = ctx
 	j.ctx, j.stop = context.WithCancelCause(ctx)
 	return j
 }
@@ -91,7 +97,7 @@ func newJournal(ctx context.Context, b journalWriter, clock turn.Clock, now func
 // asyncGroup returns the shared state of the turn's async ops.
 func (j *journal) asyncGroup() *opGroup {
 	if j.group == nil {
-		j.group = newOpGroup(j.writer, j.limit)
+		j.group = newOpGroup(j.holder, j.limit)
 	}
 	return j.group
 }

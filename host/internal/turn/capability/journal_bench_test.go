@@ -15,7 +15,7 @@ func BenchmarkRecordedOp(b *testing.B) {
 	all := table{abi.OpKVGet: {direct: func(*ops, context.Context, []byte) ([]byte, *abi.Error) { return []byte("{}"), nil }}}
 	req := []byte(`{"key":"a"}`)
 	fresh := func() *ops {
-		return &ops{table: all, clock: clock, now: now, j: newJournal(b.Context(), &fakeWriter{}, clock, now)}
+		return &ops{table: all, clock: clock, now: now, j: newJournal(b.Context(), &fakeWriter{}, &fakeWriter{}, clock, now)}
 	}
 	b.ReportAllocs()
 	o := fresh()

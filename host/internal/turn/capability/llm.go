@@ -24,7 +24,7 @@ type Model interface {
 // chatHandler prepares a call of a model. A call that needs no model to be refused never
 // leaves the turn.
 func (o *ops) chatHandler(req []byte) (handler, bool) {
-	h := handler{streams: true, noRetry: (*ops).retryForbidden}
+	h := handler{streams: true, noRetry: (*ops).retryForbidden, outlives: true}
 	var ask abi.ChatRequest
 	fault := decode(abi.OpLLMChat, req, &ask)
 	var m Model

@@ -165,7 +165,7 @@ func live(t *testing.T, w *world, b *fakeWriter, p *swarm.PriorAttempt, do func(
 	t.Helper()
 	clock := &sleeper{stillClock: stillClock{later.Add(-time.Hour)}}
 	now := func() time.Time { return later }
-	j := newJournal(t.Context(), b, clock, now)
+	j := newJournal(t.Context(), b, b, clock, now)
 	j.header = &swarm.TurnHeader{Agent: "a", Attempt: 1}
 	if p != nil {
 		j.loadPrior(p)
@@ -234,7 +234,7 @@ func TestIntentGoesFirst(t *testing.T) {
 	o, _ := withOps(t, table{abi.OpHTTPFetch: {effect: func(*ops, context.Context, []byte, bool) (effectFunc, *abi.Error) {
 		return func(context.Context, *asyncOp) *abi.Error { seen = len(b.durable()); return nil }, nil
 	}}})
-	o.j = newJournal(t.Context(), &b, clock, o.now)
+	o.j = newJournal(t.Context(), &b, &b, clock, o.now)
 	if _, fault := o.Call(t.Context(), abi.OpHTTPFetch, nil); fault != nil || seen != 1 {
 		t.Errorf("%v; %d entries were durable", fault, seen)
 	}

@@ -11,7 +11,7 @@ import (
 // loaded is a journal that goes on after the entries of an earlier attempt.
 func loaded(t *testing.T, entries ...swarm.Entry) *journal {
 	t.Helper()
-	j := newJournal(t.Context(), &fakeWriter{}, &stillClock{later}, func() time.Time { return later })
+	j := newJournal(t.Context(), &fakeWriter{}, &fakeWriter{}, &stillClock{later}, func() time.Time { return later })
 	j.loadPrior(&swarm.PriorAttempt{Record: swarm.Record{Header: &swarm.TurnHeader{}, Entries: entries}})
 	return j
 }

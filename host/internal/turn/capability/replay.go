@@ -65,7 +65,7 @@ func Replay(ctx context.Context, m Module, recipe string, rec swarm.Record, seed
 	}
 	limits.CPU = time.Hour // fuel is the limit that repeats
 	clock := &recordedClock{rec.Header.Start}
-	j := newJournal(ctx, nil, clock, clock.Now)
+	j := newJournal(ctx, nil, nil, clock, clock.Now)
 	defer j.stop(nil)
 	j.limit = limits.HostBytes + journalSlack
 	j.loadPrior(&swarm.PriorAttempt{Record: rec})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"skep/abi"
 	"skep/host/internal/swarm"
@@ -131,9 +132,16 @@ func (r *reply) readAll(ctx context.Context) ([]byte, *abi.Error) {
 	if r.unrecordedFault = r.cancelled(ctx); r.unrecordedFault == nil && r.async == nil {
 		return nil, r.ops.suspend(ctx, r.call)
 	}
+	w := r.ops.beginWait()
+	defer w.end()
 	for !r.ready() {
 		select {
 		case <-r.ops.j.notifier():
+		case <-w.long:
+			if fault, ok := r.ops.hibernate(r.call.op, []*reply{r}, time.Time{}); ok {
+				return nil, fault
+			}
+			w.goOn()
 		case <-ctx.Done():
 			r.unrecordedFault = turn.CancelledError(ctx, r.call.op.String())
 		}
@@ -179,9 +187,14 @@ func (r *reply) readStream(ctx context.Context, p []byte) (n int, fault *abi.Err
 	if r.async.finished() {
 		return r.settleRead(ctx)
 	}
+	w := r.ops.beginWait()
+	defer w.end()
 	select {
 	case <-r.ops.j.notifier():
 		return 0, nil, false
+	case <-w.long:
+		fault, ok := r.ops.hibernate(r.call.op, []*reply{r}, time.Time{})
+		return 0, fault, ok
 	case <-ctx.Done():
 		return r.recordRead(nil, nil, turn.CancelledError(ctx, r.call.op.String()))
 	}

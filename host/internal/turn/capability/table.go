@@ -39,6 +39,9 @@ type handler struct {
 	// noRetry, if set, reports whether a request with an unknown outcome must not be sent
 	// again.
 	noRetry func(o *ops, req []byte) bool
+	// outlives is set if the effect holds nothing of its turn, so that it can go on while the turn
+	// has no sandbox.
+	outlives bool
 }
 
 // effectFunc is the blocking part of an effect. It runs on its own goroutine, must not use
@@ -80,7 +83,7 @@ func builtinOps() table {
 		abi.OpBlobGet: {direct: (*ops).blobGet},
 		abi.OpBlobPut: withReplayedRefusal((*ops).blobPut),
 
-		abi.OpHTTPFetch:    {effect: (*ops).fetch, noRetry: (*ops).retryForbidden},
+		abi.OpHTTPFetch:    {effect: (*ops).fetch, noRetry: (*ops).retryForbidden, outlives: true},
 		abi.OpLLMChat:      {dispatch: (*ops).chatHandler},
 		abi.OpSecretExists: {direct: (*ops).secretExists},
 	}

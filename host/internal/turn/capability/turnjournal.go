@@ -21,7 +21,7 @@ func (c turnClock) Sleep(ctx context.Context, d time.Duration) error { return c.
 
 // openJournal opens the journal of a turn.
 func openJournal(ctx context.Context, t *swarm.Turn, b Binding, recipe string) (*journal, error) {
-	j := newJournal(ctx, t, t.Clock(), t.Now)
+	j := newJournal(ctx, t, t.Buffer(), t.Clock(), t.Now)
 	j.limit = b.Limits.HostBytes + journalSlack
 	if past := t.PriorAttempt(); past != nil {
 		j.loadPrior(past)
@@ -66,6 +66,9 @@ func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
 	out := swarm.Outcome{Calls: j.shapes.finish(), Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}, Memory: res.Memory}
 	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
 	switch {
+	case j.hibernated != nil:
+		out.Hibernated = j.hibernated
+		return out
 	case j.suspended:
 		out.Suspended, out.Record = j.pendingBreakpoints(), j.record(nil)
 		return out

@@ -51,11 +51,16 @@ func replayWait(replies []*reply, e *swarm.Entry) {
 // awaitReply waits for replies that are not recorded.
 func (o *ops) awaitReply(ctx context.Context, replies []*reply, timeout time.Duration) (int, *abi.Error) {
 	var late <-chan time.Time
+	var until time.Time
 	if timeout >= 0 {
-		timer := time.NewTimer(timeout)
+		left := o.j.remaining(timeout)
+		until = time.Now().Add(left)
+		timer := time.NewTimer(left)
 		defer timer.Stop()
 		late = timer.C
 	}
+	w := o.beginWait()
+	defer w.end()
 	for {
 		if fault := turn.CancelledError(ctx, abi.ImportWait); fault != nil {
 			return 0, fault
@@ -71,6 +76,11 @@ func (o *ops) awaitReply(ctx context.Context, replies []*reply, timeout time.Dur
 		select {
 		case <-o.j.notifier():
 		case <-ctx.Done():
+		case <-w.long:
+			if fault, ok := o.hibernate(replies[0].call.op, replies, until); ok {
+				return 0, fault
+			}
+			w.goOn()
 		case <-late:
 			o.clock.Advance(o.now())
 			return 0, &abi.Error{Code: abi.CodeDeadline, Op: abi.ImportWait, Reason: "timeout",

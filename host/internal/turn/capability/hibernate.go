@@ -1,0 +1,213 @@
+package capability
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
+)
+
+// maxHibernations bounds how often a turn is repeated because it has waited.
+const maxHibernations = 8
+
+// HibernateAfter is how long a turn waits with its sandbox beyond the waits that keep theirs.
+const HibernateAfter = time.Second
+
+// Waits bound the turns that keep their sandbox while they wait for an answer. A turn beyond the
+// bound gives it up and is repeated from its record when the answer is there. It is safe for
+// concurrent use.
+type Waits struct {
+	bound            int64
+	after            time.Duration
+	kept, hibernated atomic.Int64
+}
+
+// Hibernated counts the sandboxes that were given up.
+func (w *Waits) Hibernated() int64 { return w.hibernated.Load() }
+
+// Bound sets how many waiting turns keep their sandbox, and how long the others wait with it.
+// It must be set before turns run.
+func (w *Waits) Bound(turns int, after time.Duration) {
+	w.bound, w.after = int64(turns), after
+}
+
+// wait is one wait of a turn.
+type wait struct {
+	waits *Waits
+	kept  bool
+	timer *time.Timer
+	// long receives when the turn should give its sandbox up; nil never does.
+	long <-chan time.Time
+}
+
+// beginWait begins a wait for running effects.
+func (o *ops) beginWait() wait {
+	w := o.waits
+	if w == nil || o.action != nil || o.j.hibernations >= maxHibernations {
+		return wait{}
+	}
+	if w.kept.Add(1) <= w.bound {
+		return wait{waits: w, kept: true}
+	}
+	w.kept.Add(-1)
+	timer := time.NewTimer(w.after)
+	return wait{waits: w, timer: timer, long: timer.C}
+}
+
+// goOn lets a turn that could not give its sandbox up try again later.
+func (w wait) goOn() { w.timer.Reset(w.waits.after) }
+
+func (w wait) end() {
+	switch {
+	case w.kept:
+		w.waits.kept.Add(-1)
+	case w.timer != nil:
+		w.timer.Stop()
+	}
+}
+
+// hibernate stops a turn that only waits for effects which can go on without it. It reports false
+// for any other, which waits on. The journal is durable first, so that the turn can be repeated.
+func (o *ops) hibernate(op abi.Op, awaited []*reply, until time.Time) (*abi.Error, bool) {
+	j := o.j
+	for _, r := range j.inFlight {
+		if !r.async.canOutlive() {
+			return nil, false
+		}
+	}
+	if len(j.breakpoints) > 0 {
+		return nil, false
+	}
+	if err := j.flush(j.last); err != nil {
+		return j.journalError(op, err), true
+	}
+	h := &hibernated{group: j.group, running: map[string]runningEffect{}, until: until, attempt: j.attempt, marked: j.attemptMarked, times: j.hibernations + 1, calls: j.calls, costs: o.costs}
+	for _, r := range j.inFlight {
+		if !r.async.unlink() { // the turn is ending
+			return nil, false
+		}
+		h.running[r.call.path] = runningEffect{r.async, r.reserved, r.reservedDay, r.model}
+	}
+	for _, r := range awaited {
+		if r.async != nil {
+			h.awaited = append(h.awaited, r.async)
+		}
+	}
+	for _, r := range j.inFlight {
+		r.async = nil
+	}
+	j.inFlight, j.hibernated = nil, h
+	o.waits.hibernated.Add(1)
+	j.fail("hibernated", "", "the turn waits without its sandbox")
+	return j.stoppedError(op), true
+}
+
+// runningEffect is an effect that runs while its turn has no sandbox.
+type runningEffect struct {
+	async       *asyncOp
+	reserved    swarm.Spend
+	reservedDay int64
+	model       string
+}
+
+// hibernated is a turn that waits without a sandbox.
+type hibernated struct {
+	group   *opGroup
+	running map[string]runningEffect // by the path of the call
+	awaited []*asyncOp
+	// until ends a wait with a timeout; zero for none.
+	until   time.Time
+	attempt int
+	marked  bool
+	times   int
+	calls   map[abi.Op]int64
+	costs   *requestCosts
+}
+
+var _ swarm.Hibernated = (*hibernated)(nil)
+
+// Await returns when one of the awaited answers has come, or the turn must go on for another
+// reason.
+func (h *hibernated) Await(ctx context.Context, interrupted <-chan struct{}) {
+	var late <-chan time.Time
+	if !h.until.IsZero() {
+		timer := time.NewTimer(time.Until(h.until))
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		for _, f := range h.awaited {
+			if f.ready() {
+				return
+			}
+		}
+		select {
+		case <-h.group.notifier:
+		case <-late:
+			return
+		case <-interrupted:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// End ends the turn where it waits.
+func (h *hibernated) End(ctx context.Context, err error, spent swarm.Spend) swarm.Outcome {
+	h.close()
+	var exit *turn.Exit
+	if ctx.Err() != nil {
+		exit = turn.ContextExit(ctx)
+	} else {
+		exit = turn.HostExit(err)
+	}
+	out := swarm.Outcome{Failure: &swarm.Failure{Cause: string(exit.Kind), Limit: exit.Limit, Message: exit.Message}}
+	out.Record = &swarm.Record{End: &swarm.TurnEnd{Exit: out.Failure.Cause, Attempt: h.attempt, Calls: h.calls}}
+	return h.costs.charge(out, spent)
+}
+
+// close ends the effects that no turn has taken back.
+func (h *hibernated) close() {
+	for path, e := range h.running {
+		delete(h.running, path)
+		e.async.Close()
+	}
+}
+
+// resume goes on with a turn that has hibernated.
+func (j *journal) resume(h *hibernated) {
+	j.attempt, j.attemptMarked, j.hibernations = h.attempt, h.marked, h.times
+	j.group, j.resumed = h.group, h
+	j.group.notifier.notify() // what Await has received may be for another reply
+}
+
+// takeRunning takes back the effect of a call that went on without its turn, nil for none.
+func (o *ops) takeRunning(ctx context.Context, c call) *reply {
+	h := o.j.resumed
+	if h == nil {
+		return nil
+	}
+	e, ok := h.running[c.path]
+	if !ok {
+		return nil
+	}
+	delete(h.running, c.path)
+	e.async.link(ctx)
+	r := &reply{ops: o, call: c, turnDone: ctx.Done(), async: e.async, reserved: e.reserved, reservedDay: e.reservedDay, model: e.model}
+	o.j.inFlight = append(o.j.inFlight, r)
+	return r
+}
+
+// remaining is what is left of the timeout of a wait in which the turn has hibernated.
+func (j *journal) remaining(timeout time.Duration) time.Duration {
+	if j.resumed == nil || j.resumed.until.IsZero() {
+		return timeout
+	}
+	left := max(0, time.Until(j.resumed.until))
+	j.resumed.until = time.Time{}
+	return min(timeout, left)
+}
