@@ -16,6 +16,7 @@ import (
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
+	"skep/host/internal/store/pgtest"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -145,10 +146,13 @@ func CountTurns(t testing.TB, data, task string) (n int64, err error) {
 }
 
 // StoreVersion returns a function whose result changes with each transaction that a running
-// host commits to its store (https://sqlite.org/pragma.html#pragma_data_version).
+// host commits to its store (https://sqlite.org/pragma.html#pragma_data_version). On a server it is the
+// number of the host's write groups.
 func StoreVersion(t *testing.T, data string) func() int64 {
 	t.Helper()
-	SkipOnServer(t, "it reads or changes the database of a file")
+	if OnServer() {
+		return pgtest.Number(t, StoreOf(t, data, config.Store{}).DSN.Reveal(), "SELECT sum(seq)::bigint FROM hosts")
+	}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "skep.db")+"?mode=ro")
 	if err != nil {
 		t.Fatal(err)
