@@ -65,6 +65,13 @@ func (h *Host) shareConfig() {
 	}
 }
 
+// shareLoaded makes the definitions that came over the network the same on all hosts that share the server.
+func (h *Host) shareLoaded() {
+	if h.member != nil {
+		h.member.Watch(sqlite.LoadedVersion, h.definitions.Refresh)
+	}
+}
+
 // agree is [definition.Options.Agree].
 func (h *Host) agree() func(context.Context, map[string]string) error {
 	if h.member == nil {

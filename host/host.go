@@ -196,6 +196,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	}
 	h.definitions.Attach(h.swarm)
 	h.shareConfig()
+	h.shareLoaded()
 	h.shareChores()
 	h.retention = h.definitions.Retention(h.opt.Config.Store)
 	return nil

@@ -46,12 +46,17 @@ func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (nam
 			return "", err
 		}
 	}
+	return r.def.Name, l.putLoaded(tenant, d)
+}
+
+// putLoaded puts a definition in force for a tenant that is served. The caller holds l.change.
+func (l *Library) putLoaded(tenant string, d loadedDefinition) error {
 	l.mu.Lock()
 	l.setLoaded(tenant, d)
-	r = l.loaded[tenant].runnable // the one that earlier tasks have, if it is the same
+	r := l.loaded[tenant].runnable // the one that earlier tasks have, if it is the same
 	l.exec.Bind(l.bindings())
 	l.mu.Unlock()
-	return r.def.Name, l.swarm.ReplaceDefinitions([]swarm.Definition{r.forTenant(tenant)})
+	return l.swarm.ReplaceDefinitions([]swarm.Definition{r.forTenant(tenant)})
 }
 
 // findLoaded finds what the store has as a tenant's loaded definition: a write that it

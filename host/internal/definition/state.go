@@ -72,9 +72,9 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 		return s, err
 	}
 	for _, stored := range loaded {
-		err := stored.Damaged
-		if err == nil {
-			err = l.restoreLoaded(ctx, &s, stored)
+		d, err := l.restoreLoaded(ctx, &s, stored)
+		if err == nil && d.runnable != nil {
+			s.setLoaded(stored.Tenant, d)
 		}
 		if err != nil && !sqlite.IsDamaged(err) && !errors.Is(err, errNoJSON) {
 			return s, err
@@ -91,29 +91,29 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 // errNoJSON is the error of a stored definition that is no JSON any more.
 var errNoJSON = errors.New("the stored text is no JSON")
 
-// restoreLoaded puts a tenant's loaded definition in force, if the file still covers it.
-func (l *Library) restoreLoaded(ctx context.Context, s *state, stored sqlite.Loaded) error {
+// restoreLoaded returns a tenant's loaded definition, nothing if the file does not cover it any more or the tenant is
+// being erased: then it has the file's own.
+func (l *Library) restoreLoaded(ctx context.Context, s *state, stored sqlite.Loaded) (d loadedDefinition, err error) {
+	if stored.Damaged != nil {
+		return d, stored.Damaged
+	}
 	if !json.Valid(stored.Text) {
-		return errNoJSON
+		return d, errNoJSON
 	}
 	r, err := s.admit(stored.Text)
 	var refused narrowing.Refused
 	if errors.As(err, &refused) || err == nil && stored.Swarm != s.own.def.Name {
 		l.log.Warn("a definition that came over the network is not covered by the file any more; the tenant has the file's own",
 			"tenant", stored.Tenant, "swarm", stored.Swarm, "by", stored.By, "why", fmt.Sprint(err))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = l.persist(ctx, stored.Tenant, r)
-	if errors.Is(err, swarm.ErrErasing) {
-		return nil // the tenant is about to have the file's own
+		return d, nil
 	}
 	if err == nil {
-		s.setLoaded(stored.Tenant, loadedDefinition{r, stored.By, stored.At})
+		err = l.persist(ctx, stored.Tenant, r)
 	}
-	return err
+	if errors.Is(err, swarm.ErrErasing) {
+		return d, nil
+	}
+	return loadedDefinition{r, stored.By, stored.At}, err
 }
 
 // setLoaded puts a composition in force for a tenant.

@@ -37,8 +37,6 @@ type Member struct {
 	// config is what all hosts have alike. Its own is nil for nothing.
 	config sharedConfig
 	chores sharedChores
-	// stale holds a value while a version is to be read.
-	stale chan struct{}
 
 	counters counters
 
@@ -79,7 +77,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 		beats:   session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
 		moves:   session{dsn: opts.DSN, settings: moveSettings, patience: movePatience},
 		work:    session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
-		notices: session{dsn: opts.DSN}, stale: make(chan struct{}, 1), watched: map[string]*watch{},
+		notices: session{dsn: opts.DSN}, watched: map[string]*watch{},
 		config: sharedConfig{wake: make(chan struct{}, 1), session: session{dsn: opts.DSN, settings: moveSettings, patience: beatPatience}},
 		chores: newSharedChores(opts.DSN),
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,8 @@ import (
 // number in the table changes, in one transaction with it.
 type watch struct {
 	read func(ctx context.Context) error
+	// stale has something once it is to be read again.
+	stale chan struct{}
 	// have is the number that was read last, -1 before the first time, want the newest that was
 	// seen, at the time seen.
 	have, want int64
@@ -25,7 +28,7 @@ type watch struct {
 func (m *Member) Watch(version string, read func(ctx context.Context) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.watched[version] = &watch{read: read, have: -1}
+	m.watched[version] = &watch{read: read, stale: make(chan struct{}, 1), have: -1}
 }
 
 // IsCurrent reports whether what was read of a version was the newest within the last TTL.
@@ -59,53 +62,50 @@ func (m *Member) readVersions(ctx context.Context) error {
 			continue
 		}
 		select {
-		case m.stale <- struct{}{}:
+		case w.stale <- struct{}{}:
 		default: // it is to be read already
 		}
 	}
 	return nil
 }
 
-// readStale reads what has changed.
-func (m *Member) readStale(ctx context.Context) {
-	for name, read := range m.staleWatches() {
-		m.mu.Lock()
-		w := m.watched[name]
-		want, seen := w.want, w.seen
-		m.mu.Unlock()
-		if err := read(ctx); err != nil {
-			if ctx.Err() == nil {
-				m.opts.Logger.Warn("cannot read what other hosts have changed", "what", name, "err", err)
-			}
-			continue
-		}
-		m.mu.Lock()
-		w.have, w.current = want, seen
-		m.mu.Unlock()
+// readStale reads what has changed of a version.
+func (m *Member) readStale(ctx context.Context, name string, w *watch) {
+	m.mu.Lock()
+	want, seen, stale := w.want, w.seen, w.want != w.have
+	m.mu.Unlock()
+	if !stale {
+		return
 	}
+	if err := w.read(ctx); err != nil {
+		if ctx.Err() == nil {
+			m.opts.Logger.Warn("cannot read what other hosts have changed", "what", name, "err", err)
+		}
+		return
+	}
+	m.mu.Lock()
+	w.have, w.current = want, seen
+	m.mu.Unlock()
 }
 
-func (m *Member) staleWatches() map[string]func(context.Context) error {
+// readAllStale reads what has changed until ctx ends. One that takes long, as a definition whose modules are
+// loaded, does not hold up another, as a revoked token.
+func (m *Member) readAllStale(ctx context.Context) {
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := map[string]func(context.Context) error{}
 	for name, w := range m.watched {
-		if w.want != w.have {
-			found[name] = w.read
-		}
-	}
-	return found
-}
-
-// readAllStale reads what has changed until ctx ends.
-func (m *Member) readAllStale(ctx context.Context) {
-	for {
-		select {
-		case <-m.stale:
-			m.readStale(ctx)
-		case <-ctx.Done():
-			return
-		}
+		reading.Go(func() {
+			for {
+				select {
+				case <-w.stale:
+					m.readStale(ctx, name, w)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 	}
 }
 

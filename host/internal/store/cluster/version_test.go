@@ -35,7 +35,7 @@ func TestVersion(t *testing.T) {
 		if err := h.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		h.readStale(t.Context())
+		h.readStale(t.Context(), "tokens", h.watched["tokens"])
 		if reads != wantReads || h.IsCurrent("tokens") != wantCurrent {
 			t.Errorf("it was read %d times, want %d; it is current: %v, want %v", reads, wantReads, h.IsCurrent("tokens"), wantCurrent)
 		}

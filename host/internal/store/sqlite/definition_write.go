@@ -61,8 +61,10 @@ func (w *definitionWrite) apply(ctx context.Context, t *tables) (steps int, err 
 		return 0, err
 	}
 	t.addDefinitionBytes(w.tenant, int64(len(w.text))-before)
-	_, err = t.defined.load.ExecContext(ctx, w.load...)
-	return 0, err
+	if _, err = t.defined.load.ExecContext(ctx, w.load...); err != nil {
+		return 0, err
+	}
+	return 0, t.shared.raiseVersion(ctx, LoadedVersion)
 }
 
 // addDefinitionBytes counts what is kept of definitions. What is of no tenant is not counted.
@@ -91,8 +93,10 @@ func (w *definitionUnload) apply(ctx context.Context, t *tables) (steps int, err
 		return 0, err
 	}
 	t.addDefinitionBytes(w.tenant, -size)
-	_, err = t.defined.unload.ExecContext(ctx, []byte(w.tenant), []byte(w.name))
-	return 0, err
+	if _, err = t.defined.unload.ExecContext(ctx, []byte(w.tenant), []byte(w.name)); err != nil {
+		return 0, err
+	}
+	return 0, t.shared.raiseVersion(ctx, LoadedVersion)
 }
 
 // definitionDrop forgets a definition.

@@ -29,6 +29,9 @@ type Loaded struct {
 	Damaged error
 }
 
+// LoadedVersion is the name of the version that a change of the loaded definitions raises.
+const LoadedVersion = "loaded"
+
 // definitionStmts writes the tables of definitions.
 type definitionStmts struct {
 	add, drop, load, loadedSize, unload *sql.Stmt

@@ -154,7 +154,7 @@ func (v nameErasure) apply(ctx context.Context, t *tables) (steps int, err error
 	t.delta.dropTenant(string(v))
 	clear(t.keys)
 	// The host may have read these names again after it dropped them from its memory.
-	for _, version := range []string{TokensVersion, QuarantineVersion} {
+	for _, version := range []string{TokensVersion, QuarantineVersion, LoadedVersion} {
 		if err := t.shared.raiseVersion(ctx, version); err != nil {
 			return 0, err
 		}
