@@ -234,7 +234,7 @@ simulate:
 # The tests of whole hosts once more, each host on a schema of a real PostgreSQL server, or
 # those of some PACKAGES.
 test-postgres: guests
-	SKEP_TEST_STORE=postgres $(TEST) $(NOREADER) $(TESTFLAGS) $(or $(PACKAGES),./host/internal/hosttest/... ./host/client ./host/mailtest/... ./host/internal/gateway/a2a ./host/internal/gateway/acp)
+	SKEP_TEST_STORE=postgres $(TEST) $(NOREADER) $(TESTFLAGS) $(or $(PACKAGES),./host/internal/hosttest/... ./host/client ./host/mailtest/... ./host/internal/gateway/a2a ./host/internal/gateway/acp ./host/internal/gateway/contract ./host/internal/gateway/iacp ./host/internal/gateway/uamp)
 
 # The primary of a host's PostgreSQL server is killed under load and its standby promoted,
 # FAILOVERS times, and 1,000 connections break between a COMMIT and its answer, of which
