@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +22,7 @@ import (
 // returns.
 func (h *Host) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	defer h.boundStop(ctx)()
 	turnsEnded := make(chan struct{})
 	g.Go(func() error {
 		defer close(turnsEnded)
@@ -51,6 +53,23 @@ func (h *Host) Run(ctx context.Context) error {
 		err = errors.Join(end, h.recordLoss(end)) // it has the reason
 	}
 	return errors.Join(h.explainFence(err), h.Close())
+}
+
+// boundStop lets no write wait for a server that is away once [leaveTime] has passed after the grace of a
+// stop: a turn's commit heeds no context once the writer has it, so the turn would not end either.
+func (h *Host) boundStop(ctx context.Context) (release func()) {
+	store, limit := h.store, h.opt.Config.Server.ShutdownGrace+leaveTime
+	released, release := context.WithCancel(context.Background())
+	context.AfterFunc(ctx, func() {
+		late := time.NewTimer(limit)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			store.StopWaiting()
+		case <-released.Done():
+		}
+	})
+	return release
 }
 
 // watchStore ends the host when its store takes no write any more, also while no turn runs that
