@@ -19,6 +19,9 @@ func AgentMetrics(reports *metrics.Registry, tenants *NameLimiter) []Family {
 	all := []Family{Counter("skep_reports_refused_total", "Numbers of agents that were one series too many.", reports.Refused())}
 	places := map[string]int{}
 	for _, s := range reports.Series() {
+		if tenants == nil {
+			s.Value += s.Erased
+		}
 		f := agentFamily(s, tenants)
 		id := f.Name + "\x00" + strings.Join(f.Labels, "\x00") + "\x00" + strings.Join(f.Samples[0].Labels, "\x00")
 		if i, has := places[id]; has {

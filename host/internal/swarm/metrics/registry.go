@@ -21,6 +21,9 @@ type Report struct {
 	// Labels are sorted by name; names differ.
 	Labels []Label
 	Value  float64
+	// Erased is what tenants that were erased had counted in a series that differs in the tenant
+	// only, so that a sum over tenants never falls.
+	Erased float64
 }
 
 // Series is the current value of an owner's reports with one name and the same labels.
@@ -117,22 +120,44 @@ func (b *Registry) Add(o Owner, batch *Batch) {
 			if b.agents[o] == nil {
 				b.agents[o] = map[string]*Report{}
 			}
-			b.agents[o][id] = &Report{r.Name, r.Gauge, r.Labels, r.Value}
+			b.agents[o][id] = &Report{Name: r.Name, Gauge: r.Gauge, Labels: r.Labels, Value: r.Value}
 			b.tenants[o.Tenant]++
 		}
 	}
 }
 
-// Forget drops the series of a tenant.
+// Forget drops the series of a tenant. What it has counted stays as a number alone, where another
+// tenant has the same series.
 func (b *Registry) Forget(tenant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.tenants, tenant)
-	for o := range b.agents {
-		if o.Tenant == tenant {
-			delete(b.agents, o)
+	for o, reports := range b.agents {
+		if o.Tenant != tenant {
+			continue
+		}
+		delete(b.agents, o)
+		for id, r := range reports {
+			if heir := b.sameSeries(o, id); heir != nil && !r.Gauge {
+				heir.Erased += r.Value + r.Erased
+			}
 		}
 	}
+}
+
+// sameSeries finds the series of another tenant that differs in the tenant only, nil for none. Of
+// several it is the one of the first by name.
+func (b *Registry) sameSeries(o Owner, id string) (found *Report) {
+	var first string
+	for other, reports := range b.agents {
+		if other.Tenant == o.Tenant || other.Swarm != o.Swarm || other.Agent != o.Agent || reports[id] == nil {
+			continue
+		}
+		if found == nil || other.Tenant < first {
+			found, first = reports[id], other.Tenant
+		}
+	}
+	return found
 }
 
 // Refused counts the refused reports.

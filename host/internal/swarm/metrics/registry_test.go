@@ -124,3 +124,33 @@ func TestBoardHammer(t *testing.T) {
 		t.Errorf("%v reports count, %d were refused", sum, b.Refused())
 	}
 }
+
+// A sum over tenants does not fall when one is erased, and a series that only it had is gone.
+func TestForgetKeepsSums(t *testing.T) {
+	t.Parallel()
+	b := New(Limits{10, 20})
+	third := Owner{"third", "hive", "boss"}
+	sum := func() (sum float64) {
+		for _, s := range b.Series() {
+			if s.Name == "a" && !s.Gauge {
+				sum += s.Value + s.Erased
+			}
+		}
+		return sum
+	}
+	b.Add(boss, batch(count("a", 3), count("mine", 1), gauge("a", 7)))
+	b.Add(far, batch(count("a", 4), gauge("a", 1)))
+	b.Add(third, batch(count("a", 5)))
+	b.Forget("acme")
+	if got := sum(); got != 12 {
+		t.Errorf("the sum is %v, want 12: %s", got, shown(b))
+	}
+	b.Forget("other")
+	if got := sum(); got != 12 || strings.Contains(shown(b), "mine") {
+		t.Errorf("the sum is %v, want 12: %s", got, shown(b))
+	}
+	b.Forget("third")
+	if got := shown(b); got != "" {
+		t.Errorf("left behind: %s", got)
+	}
+}
