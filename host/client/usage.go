@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type UsageQuery struct {
 	Since, Until time.Time
 	// By is what is summed: tenant, agent, model, minute, hour or day.
 	By string
+	// Limit bounds the sums, 1 to 10,080; 0 is 1,000.
+	Limit int
 }
 
 // UsageSum is what some turns have used.
@@ -85,6 +88,9 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) (u UsageReport, err er
 		if value != "" {
 			v.Set(name, value)
 		}
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
 	}
 	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
 		if !at.IsZero() {

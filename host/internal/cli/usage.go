@@ -38,6 +38,9 @@ const tenantUsageExample = `  skep tenant usage acme
   skep tenant usage acme --by model
   skep tenant usage acme -o json | jq '.quota[] | select(.left == 0).name'`
 
+// maxUsageSums is what one answer has: the minutes of a week.
+const maxUsageSums = 10_080
+
 // usageFlags are the flags of usage.
 type usageFlags struct {
 	query        client.UsageQuery
@@ -50,9 +53,13 @@ func (f *usageFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.query.Model, "model", "", "only calls of this `MODEL`, by the provider's name")
 	flags.StringVar(&f.since, "since", "", "from `TIME` on: an RFC 3339 date-time, or a span as 90m before now")
 	flags.StringVar(&f.until, "until", "", "up to `TIME`")
+	flags.IntVar(&f.query.Limit, "limit", 1000, "show at most `N` sums")
 }
 
 func (f *usageFlags) read(now time.Time) (err error) {
+	if f.query.Limit < 1 || f.query.Limit > maxUsageSums {
+		return usagef("--limit is 1 to %d, not %d", maxUsageSums, f.query.Limit)
+	}
 	if f.query.Since, err = readTime("--since", f.since, now); err == nil {
 		f.query.Until, err = readTime("--until", f.until, now)
 	}
@@ -145,7 +152,7 @@ func (a *app) printUsage(u client.UsageReport) error {
 		return err
 	}
 	if u.More {
-		a.notef("there are more: name a shorter time, an agent or a model")
+		a.notef("there are more: --limit shows up to %d, or name a shorter time, an agent or a model", maxUsageSums)
 	}
 	return nil
 }
