@@ -10,8 +10,17 @@ import (
 func (t *Turn) Hibernated() Hibernated { return t.hibernated }
 
 // wakeTurn waits until a turn without a sandbox can go on, and repeats it up to there. A turn whose
-// context has ended is ended without a repetition.
-func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup, h Hibernated) (*Turn, Outcome) {
+// context has ended is ended without a repetition. The outcome has what all parts have used.
+func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup, turn *Turn, part Outcome) (*Turn, Outcome) {
+	asleep := r.newSleepingTurn(t, setup, turn)
+	next, out := r.awaitTurn(ctx, t, setup, asleep, part)
+	out.Usage.Fuel += part.Usage.Fuel
+	out.Usage.CPU += part.Usage.CPU
+	return next, out
+}
+
+func (r *Runtime) awaitTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
+	h := part.Hibernated
 	setup.slot.SetWaiting(true)
 	h.Await(ctx, setup.run.interrupted)
 	prior, err := r.loadPriorAttempt(ctx, t, setup.run.row, setup.rec)
@@ -23,12 +32,27 @@ func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup,
 		next, err = r.prepareTurn(t, setup, prior, nil)
 	}
 	if err != nil || ctx.Err() != nil {
-		ended := r.newUnrunTurn(t, setup, prior)
-		return ended, h.End(ctx, err, ended.Spent())
+		asleep.prior = prior
+		out := r.guardTurn(asleep, func() Outcome { return h.End(ctx, err, asleep.Spent()) })
+		out.Calls, out.Memory = part.Calls, part.Memory
+		return asleep, out
 	}
 	next.hibernated = h
 	t.mu.Lock()
 	setup.run.timers = 0 // they are staged again
 	t.mu.Unlock()
 	return next, r.execute(ctx, next)
+}
+
+// newSleepingTurn is a turn with what remains of another if it ends while it waits: when it began,
+// and what its agent has logged and reported. It holds neither its input nor what it has staged.
+func (r *Runtime) newSleepingTurn(t *activeTask, setup *turnSetup, turn *Turn) *Turn {
+	turn.dropBlobs()
+	asleep := r.newUnrunTurn(t, setup, nil)
+	asleep.start, asleep.metricReports, asleep.spans = turn.start, turn.metricReports, turn.spans
+	asleep.journaled.Store(turn.journaled.Load())
+	turn.logs.mu.Lock()
+	defer turn.logs.mu.Unlock()
+	asleep.logs.lines, asleep.logs.bytes, asleep.logs.leftOut = turn.logs.lines, turn.logs.bytes, turn.logs.leftOut
+	return asleep
 }

@@ -128,8 +128,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	defer stop()
 	out := r.execute(ctx, turn)
 	for out.Hibernated != nil {
-		turn.dropBlobs()
-		turn, out = r.wakeTurn(ctx, t, setup, out.Hibernated)
+		turn, out = r.wakeTurn(ctx, t, setup, turn, out)
 	}
 	setup.slot.SetWaiting(false)
 	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
@@ -167,16 +166,20 @@ func (r *Runtime) newUnrunTurn(t *activeTask, setup *turnSetup, prior *PriorAtte
 	return &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, buffer: setup.buffer, row: setup.run.row, trace: r.traces.ofTurn(setup.rec, setup.run.row.N, setup.run.row.Trace), rec: setup.rec, queued: setup.queued, waited: setup.waited, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
 }
 
-// execute recovers from panics of the executor: a fault in the host's code ends that
+func (r *Runtime) execute(ctx context.Context, turn *Turn) Outcome {
+	return r.guardTurn(turn, func() Outcome { return r.exec.Execute(ctx, turn) })
+}
+
+// guardTurn recovers from panics of the executor: a fault in the host's code ends that
 // turn, not the host.
-func (r *Runtime) execute(ctx context.Context, turn *Turn) (out Outcome) {
+func (r *Runtime) guardTurn(turn *Turn, run func() Outcome) (out Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("panic in a turn", "agent", turn.agent.Name, "task_id", turn.task.key.Task, "panic", p)
 			out = Outcome{Failure: &Failure{Cause: "host", Message: fmt.Sprint("internal error: ", p)}}
 		}
 	}()
-	return r.exec.Execute(ctx, turn)
+	return run()
 }
 
 // readPast reads the record of an earlier attempt at the turn, else the tail of its

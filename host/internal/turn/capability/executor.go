@@ -116,12 +116,17 @@ func (x *Executor) Waits() *Waits { return &x.waits }
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	b, ok := (*x.bindings.Load())[agentOf(t)]
+	costs := &requestCosts{}
 	before, _ := t.Hibernated().(*hibernated)
 	if before != nil {
 		defer before.close()
+		costs = before.costs
+	}
+	fail := func(cause, text string) swarm.Outcome {
+		return costs.charge(swarm.Outcome{Failure: &swarm.Failure{Cause: cause, Message: text}}, t.Spent())
 	}
 	if !ok {
-		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: "the agent has no module"}}
+		return fail("host", "the agent has no module")
 	}
 	b.Limits = b.Limits.WithDefaults()
 	if past := t.PriorAttempt(); past != nil {
@@ -131,16 +136,16 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 			err = errors.New("a process does not repeat its turn up to where it waited")
 		}
 		if err != nil {
-			return swarm.Outcome{Failure: &swarm.Failure{Cause: swarm.CauseModule, Message: err.Error()}}
+			return fail(swarm.CauseModule, err.Error())
 		}
 	}
 	j, err := openJournal(ctx, t, b, x.recipe)
 	if err != nil {
-		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
+		return fail("host", err.Error())
 	}
 	defer j.stop(nil)
 	j.counter, j.agent, j.shapes = &x.counter, t.Agent().Name, newCallShapes(t, j.now)
-	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, fetcher: b.Fetcher, models: b.Models, costs: &requestCosts{}}
+	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, fetcher: b.Fetcher, models: b.Models, costs: costs}
 	o.argsChecks = b.ArgsChecks
 	o.actions, o.modules, o.cpu, o.seed, o.actionUsage = b.Actions, x.modules, t.CPU(), t.Seed(), &actionUsage{}
 	if isRepeatable(b.Module) {
@@ -148,13 +153,12 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	}
 	if before != nil {
 		j.resume(before)
-		o.costs = before.costs
 		o.costs.searches = 0 // they are repeated
 	} else {
 		o.costs.loadPrior(t.PriorAttempt(), t.MeteredUsage())
 	}
 	res := b.Module.Turn(j.ctx, turn.Turn{
-		Tenant: t.Key().Tenant, Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
+		Tenant: t.Key().Tenant, Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: j.cancelledAfterRepeat(t.Interrupted()),
 		Ops: o,
 	})
 	return o.costs.charge(j.turnOutcome(o.actionUsage.add(res)), t.Spent())

@@ -45,6 +45,7 @@ type wait struct {
 
 // beginWait begins a wait for running effects.
 func (o *ops) beginWait() wait {
+	o.j.endRepeat()
 	w := o.waits
 	if w == nil || o.action != nil || o.j.hibernations >= maxHibernations {
 		return wait{}
@@ -170,19 +171,49 @@ func (h *hibernated) End(ctx context.Context, err error, spent swarm.Spend) swar
 	return h.costs.charge(out, spent)
 }
 
-// close ends the effects that no turn has taken back.
+// close ends the effects that no turn has taken back, also when one of them panics.
 func (h *hibernated) close() {
 	for path, e := range h.running {
 		delete(h.running, path)
-		e.async.Close()
+		defer e.async.Close()
 	}
 }
 
 // resume goes on with a turn that has hibernated.
 func (j *journal) resume(h *hibernated) {
 	j.attempt, j.attemptMarked, j.hibernations = h.attempt, h.marked, h.times
-	j.group, j.resumed = h.group, h
+	j.group, j.resumed, j.repeated = h.group, h, make(chan struct{})
 	j.group.notifier.notify() // what Await has received may be for another reply
+}
+
+// endRepeat notes that the turn is where it waited when it hibernated.
+func (j *journal) endRepeat() {
+	if j.isRepeating() {
+		close(j.repeated)
+	}
+}
+
+// isRepeating reports whether the turn has hibernated and is not where it waited then.
+func (j *journal) isRepeating() bool { return j.resumed != nil && !isClosed(j.repeated) }
+
+// cancelledAfterRepeat is closed when the turn is interrupted, but not before it is where it waited:
+// the time that it gets to end begins there.
+func (j *journal) cancelledAfterRepeat(interrupted <-chan struct{}) <-chan struct{} {
+	if j.resumed == nil {
+		return interrupted
+	}
+	cancelled := make(chan struct{})
+	go func() {
+		for _, c := range []<-chan struct{}{j.repeated, interrupted} {
+			select {
+			case <-c:
+			case <-j.ctx.Done():
+				return
+			}
+		}
+		close(cancelled)
+	}()
+	return cancelled
 }
 
 // takeRunning takes back the effect of a call that went on without its turn, nil for none.

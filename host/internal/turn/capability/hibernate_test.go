@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,9 @@ func newSlowModel() *slowModel {
 // Chat waits for the test before each word of the answer, or once if nobody reads it as it comes.
 func (m *slowModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
 	text := req.Messages[len(req.Messages)-1].Content
+	if text == "boom" {
+		panic("a fault of the host")
+	}
 	m.begun <- text
 	words := []string{text}
 	if emit != nil {
@@ -232,7 +236,10 @@ func TestHibernatedTurnEnds(t *testing.T) {
 	t.Parallel()
 	setUp := func(t *testing.T, change func(*swarm.Definition)) (*host, *slowModel) {
 		m := newSlowModel()
-		h := talking(t, nil, func(v *visit) { v.tell([]string{v.call(abi.OpLLMChat, ask("x"))}) })
+		h := talking(t, nil, func(v *visit) {
+			v.call(abi.OpLog, `{"message":"begun"}`)
+			v.tell([]string{v.call(abi.OpLLMChat, ask("x"))})
+		})
 		h.models, h.hibernates, h.change = map[string]Model{"default": m}, true, change
 		h.start(0, false)
 		return h, m
@@ -269,6 +276,29 @@ func TestHibernatedTurnEnds(t *testing.T) {
 		if rec.End.Exit != "deadline" || rec.End.Usage.Spend.Tokens != 100 || rec.End.Calls[abi.OpLLMChat] != 1 {
 			t.Errorf("the turn ended as %+v", rec.End)
 		}
+		waitFor(t, "what the agent has logged", func() bool { return slices.Contains(h.story(), "agent_logged") })
+	})
+	t.Run("panic", func(t *testing.T) {
+		t.Parallel()
+		m := newSlowModel()
+		h := talking(t, nil, func(v *visit) {
+			b, fault := v.t.Ops.Submit(v.ctx, abi.OpLLMChat, []byte(ask("boom")))
+			if fault != nil {
+				return
+			}
+			defer b.Close()
+			v.tell([]string{v.call(abi.OpLLMChat, ask("x"))})
+		})
+		h.models, h.hibernates = map[string]Model{"default": m}, true
+		h.change = func(d *swarm.Definition) { d.Agents[0].Limits.Wall = 300 * time.Millisecond }
+		h.start(0, false)
+		defer h.stop()
+		post(t, h, m)
+		<-m.ended
+		waitFor(t, "the end of the turn", func() bool {
+			rec, err := h.store.Record(t.Context(), h.key(), 1)
+			return err == nil && rec.End != nil
+		})
 	})
 	t.Run("host", func(t *testing.T) {
 		t.Parallel()
@@ -286,3 +316,38 @@ func TestHibernatedTurnEnds(t *testing.T) {
 		}
 	})
 }
+
+// What interrupts a turn that has hibernated does not count against the time in which it repeats
+// itself, and what it has slept it does not sleep again.
+func TestRepeatOfHibernatedTurn(t *testing.T) {
+	t.Parallel()
+	w, clock := &fakeWriter{}, &sleepingClock{}
+	j := newJournal(t.Context(), w, w, clock, func() time.Time { return later })
+	defer j.stop(nil)
+	j.resume(&hibernated{group: newOpGroup(w, 0)})
+	interrupted := make(chan struct{})
+	close(interrupted)
+	cancelled := j.cancelledAfterRepeat(interrupted)
+	for range 2 {
+		if err := j.sleep(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if isClosed(cancelled) || clock.slept != 0 {
+		t.Errorf("while it repeats itself: cancelled %v, slept %d times", isClosed(cancelled), clock.slept)
+	}
+	j.endRepeat()
+	j.endRepeat()
+	<-cancelled
+	if err := j.sleep(t.Context(), time.Hour); err != nil || clock.slept != 1 {
+		t.Errorf("after that: %v, slept %d times", err, clock.slept)
+	}
+}
+
+// sleepingClock counts how often it is slept by.
+type sleepingClock struct {
+	stillClock
+	slept int
+}
+
+func (c *sleepingClock) Sleep(context.Context, time.Duration) error { c.slept++; return nil }

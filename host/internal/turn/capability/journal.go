@@ -65,6 +65,8 @@ type journal struct {
 	// hibernations counts both.
 	hibernated, resumed *hibernated
 	hibernations        int
+	// repeated is closed when a resumed turn is where it waited.
+	repeated chan struct{}
 	// attempt is the number of this run; attemptMarked is set once the journal has it.
 	attempt       int
 	attemptMarked bool

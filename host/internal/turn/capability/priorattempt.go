@@ -132,6 +132,7 @@ func (j *journal) replayEntry(c call, kinds ...swarm.EntryKind) (*swarm.Entry, *
 	e := j.nextEntry()
 	switch {
 	case e == nil && !j.prior.offline:
+		j.endRepeat()
 		return nil, nil
 	case e == nil:
 		return nil, j.recordEnded(c)
@@ -227,7 +228,7 @@ func (j *journal) sleep(ctx context.Context, d time.Duration) error {
 			return context.Cause(ctx)
 		}
 	}
-	if j.replaying() || j.prior.offline {
+	if j.replaying() || j.prior.offline || j.isRepeating() {
 		j.clock.Advance(j.clock.Now().Add(max(0, d)))
 		return nil
 	}
