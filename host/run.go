@@ -65,6 +65,7 @@ func (h *Host) boundStop(ctx context.Context) (release func()) {
 		defer late.Stop()
 		select {
 		case <-late.C:
+			h.log.Warn("the stop takes long: a store's server that is away is not waited for any more, and turns that it has not committed run again at the next start", "after", limit)
 			store.StopWaiting()
 		case <-released.Done():
 		}

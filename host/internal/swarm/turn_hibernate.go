@@ -13,13 +13,18 @@ func (t *Turn) Hibernated() Hibernated { return t.hibernated }
 // context has ended is ended without a repetition. The outcome has what all parts have used.
 func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup, turn *Turn, part Outcome) (*Turn, Outcome) {
 	asleep := r.newSleepingTurn(t, setup, turn)
-	next, out := r.awaitTurn(ctx, t, setup, asleep, part)
+	next, out := r.repeatTurn(ctx, t, setup, asleep, part)
+	if out.Failure != nil && out.Record == nil { // it was not repeated
+		next, out.Calls, out.Memory = asleep, part.Calls, part.Memory
+	}
 	out.Usage.Fuel += part.Usage.Fuel
 	out.Usage.CPU += part.Usage.CPU
+	out.Usage.HostCalls = max(out.Usage.HostCalls, part.Usage.HostCalls)
 	return next, out
 }
 
-func (r *Runtime) awaitTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
+// repeatTurn runs a turn again once an answer is there, or ends it.
+func (r *Runtime) repeatTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
 	h := part.Hibernated
 	setup.slot.SetWaiting(true)
 	h.Await(ctx, setup.run.interrupted)

@@ -138,7 +138,10 @@ func (b *Registry) Forget(tenant string) {
 		}
 		delete(b.agents, o)
 		for id, r := range reports {
-			if heir := b.sameSeries(o, id); heir != nil && !r.Gauge {
+			if r.Gauge {
+				continue
+			}
+			if heir := b.sameSeries(o, id); heir != nil {
 				heir.Erased += r.Value + r.Erased
 			}
 		}

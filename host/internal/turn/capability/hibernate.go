@@ -171,7 +171,8 @@ func (h *hibernated) End(ctx context.Context, err error, spent swarm.Spend) swar
 	return h.costs.charge(out, spent)
 }
 
-// close ends the effects that no turn has taken back, also when one of them panics.
+// close ends the effects that no turn has taken back. They are deferred, so that all end when one
+// panics.
 func (h *hibernated) close() {
 	for path, e := range h.running {
 		delete(h.running, path)

@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -152,9 +154,40 @@ func TestCredentialRefused(t *testing.T) {
 		"it refuses username and password: ": amqp.ErrCredentials,
 		"ACCESS_REFUSED":                     &amqp.Error{Code: amqp.AccessRefused, Reason: "ACCESS_REFUSED - Login was refused", Server: true},
 		"it refuses the connection: ":        amqp.ErrVhost,
+		"SASL":                               amqp.ErrSASL,
 	} {
-		if got := openError(err); !strings.Contains(got.Error(), text) || errors.Is(got, ErrCredential) != !errors.Is(err, amqp.ErrVhost) {
+		other := errors.Is(err, amqp.ErrVhost) || errors.Is(err, amqp.ErrSASL)
+		if got := openError(err); !strings.Contains(got.Error(), text) || errors.Is(got, ErrCredential) == other {
 			t.Errorf("%v: %v", err, got)
 		}
+	}
+}
+
+// A broker that takes the connection and says nothing does not hold up the end of the host.
+func TestSilentBroker(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	taken := make(chan net.Conn, 1)
+	go func() {
+		conn, err := silent.Accept()
+		if err == nil {
+			taken <- conn
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := New(Options{URL: "amqp://" + silent.Addr().String() + "/", MaxMessage: 1 << 20}).open(ctx)
+		opened <- err
+	}()
+	conn := <-taken
+	defer func() { _ = conn.Close() }()
+	cancel()
+	if err := <-opened; err == nil {
+		t.Error("a broker that says nothing has let the host in")
 	}
 }

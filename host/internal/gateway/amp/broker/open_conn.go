@@ -54,6 +54,8 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
+	_ = raw.SetDeadline(time.Now().Add(dialTime)) // the library clears it once the connection is open
 	conn, err := amqp.Open(&boundedConn{Conn: raw, max: uint64(c.opt.MaxMessage)}, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: c.opt.Username, Password: c.opt.Password}}, Vhost: vhost,
 		Heartbeat: heartbeat, FrameSize: frameSize, ChannelMax: 8, Locale: "en_US", Properties: amqp.Table{"connection_name": c.opt.Queue},
@@ -83,7 +85,7 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 // after the credentials without a word refuses these
 // (https://www.rabbitmq.com/docs/auth-notification).
 func openError(err error) error {
-	if refused, is := errors.AsType[*amqp.Error](err); is && refused.Code == amqp.AccessRefused && !errors.Is(err, amqp.ErrVhost) {
+	if refused, is := errors.AsType[*amqp.Error](err); is && refused.Code == amqp.AccessRefused && !errors.Is(err, amqp.ErrVhost) && !errors.Is(err, amqp.ErrSASL) {
 		return fmt.Errorf("%w: %w", ErrCredential, err)
 	}
 	return fmt.Errorf("it refuses the connection: %w", err)
