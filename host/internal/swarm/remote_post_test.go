@@ -63,13 +63,13 @@ func TestRemotePostSurvives(t *testing.T) {
 	if again := hive.mustPost("x", task("t"), to("math@depot"), keyed); !again.Duplicate {
 		t.Errorf("the repeat was taken anew: %+v", again)
 	}
-	p.set(nil)
-	hive.restart()
 	list, err := hive.rt.Outboxes(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("Outboxes() = %v, %v", list, err)
 	}
-	carrier{p, "hive"}.Wake(list[0])
+	p.set(nil)
+	carrier{p, "hive"}.Wake(list[0]) // it is on its way while the host stops
+	hive.restart()
 	if a := hive.ask("x", task("t"), to("math@depot"), keyed); a.Body != "echo: x" {
 		t.Errorf("answer = %+v", a)
 	}

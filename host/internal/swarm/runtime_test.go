@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,10 +117,12 @@ func script(_ context.Context, t *swarm.Turn) swarm.Outcome {
 
 // hive is a swarm of a supervisor and two workers, running.
 type hive struct {
-	t      *testing.T
-	dir    string
-	agents *agents
-	def    swarm.Definition
+	// restarts is odd while the runtime is started again.
+	restarts atomic.Int64
+	t        *testing.T
+	dir      string
+	agents   *agents
+	def      swarm.Definition
 	// also names tenants that have the swarm besides the definition's own.
 	also []string
 	opt  swarm.Options
@@ -210,6 +213,8 @@ func (h *hive) runtime() *swarm.Runtime {
 // restart ends the runtime and starts another on the same data.
 func (h *hive) restart() {
 	h.t.Helper()
+	h.restarts.Add(1)
+	defer h.restarts.Add(1)
 	h.stop()
 	h.start()
 }
