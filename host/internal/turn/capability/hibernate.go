@@ -2,7 +2,6 @@ package capability
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"skep/abi"
@@ -12,63 +11,6 @@ import (
 
 // maxHibernations bounds how often a turn is repeated because it has waited.
 const maxHibernations = 8
-
-// HibernateAfter is how long a turn waits with its sandbox beyond the waits that keep theirs.
-const HibernateAfter = time.Second
-
-// Waits bound the turns that keep their sandbox while they wait for an answer. A turn beyond the
-// bound gives it up and is repeated from its record when the answer is there. It is safe for
-// concurrent use.
-type Waits struct {
-	bound            int64
-	after            time.Duration
-	kept, hibernated atomic.Int64
-}
-
-// Hibernated counts the sandboxes that were given up.
-func (w *Waits) Hibernated() int64 { return w.hibernated.Load() }
-
-// Bound sets how many waiting turns keep their sandbox, and how long the others wait with it.
-// It must be set before turns run.
-func (w *Waits) Bound(turns int, after time.Duration) {
-	w.bound, w.after = int64(turns), after
-}
-
-// wait is one wait of a turn.
-type wait struct {
-	waits *Waits
-	kept  bool
-	timer *time.Timer
-	// long receives when the turn should give its sandbox up; nil never does.
-	long <-chan time.Time
-}
-
-// beginWait begins a wait for running effects.
-func (o *ops) beginWait() wait {
-	o.j.endRepeat()
-	w := o.waits
-	if w == nil || o.action != nil || o.j.hibernations >= maxHibernations {
-		return wait{}
-	}
-	if w.kept.Add(1) <= w.bound {
-		return wait{waits: w, kept: true}
-	}
-	w.kept.Add(-1)
-	timer := time.NewTimer(w.after)
-	return wait{waits: w, timer: timer, long: timer.C}
-}
-
-// goOn lets a turn that could not give its sandbox up try again later.
-func (w wait) goOn() { w.timer.Reset(w.waits.after) }
-
-func (w wait) end() {
-	switch {
-	case w.kept:
-		w.waits.kept.Add(-1)
-	case w.timer != nil:
-		w.timer.Stop()
-	}
-}
 
 // hibernate stops a turn that only waits for effects which can go on without it. It reports false
 // for any other, which waits on. The journal is durable first, so that the turn can be repeated.

@@ -32,7 +32,7 @@ func newSlowModel() *slowModel {
 	return &slowModel{begun: make(chan string, 8), ended: make(chan error, 8), pieces: make(chan struct{})}
 }
 
-// Chat waits for the test before each word of the answer, or once if nobody reads it as it comes.
+// Chat waits for the test before each word of the answer, or once for an answer that is not a stream.
 func (m *slowModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
 	text := req.Messages[len(req.Messages)-1].Content
 	if text == "boom" {

@@ -141,7 +141,7 @@ func (r *reply) readAll(ctx context.Context) ([]byte, *abi.Error) {
 			if fault, ok := r.ops.hibernate(r.call.op, []*reply{r}, time.Time{}); ok {
 				return nil, fault
 			}
-			w.goOn()
+			w.rearm()
 		case <-ctx.Done():
 			r.unrecordedFault = turn.CancelledError(ctx, r.call.op.String())
 		}

@@ -80,7 +80,7 @@ func (o *ops) awaitReply(ctx context.Context, replies []*reply, timeout time.Dur
 			if fault, ok := o.hibernate(replies[0].call.op, replies, until); ok {
 				return 0, fault
 			}
-			w.goOn()
+			w.rearm()
 		case <-late:
 			o.clock.Advance(o.now())
 			return 0, &abi.Error{Code: abi.CodeDeadline, Op: abi.ImportWait, Reason: "timeout",
