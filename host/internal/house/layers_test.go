@@ -186,7 +186,7 @@ var layers = map[string][]string{
 	"host/internal/conform":             {"abi", "host/internal/turn", "host/internal/turn/wasm", "host/internal/schema", "host/internal/turn/wasm/binary", "spec/conformance"},
 	"host/internal/isolation":           {"host", "host/client", "host/internal/definition/config"},
 	"host/internal/cli": {
-		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config", "host/internal/diagnosis",
+		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config", "host/internal/definition/plan", "host/internal/diagnosis",
 		"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/gen", "host/internal/gateway/acp/message", "host/internal/gateway/uamp/did", "host/internal/gateway/uamp/envelope", "host/internal/gateway/uamp/hub", "host/internal/gateway/uamp/seal", "host/internal/isolation",
 		"host/internal/filelock", "host/internal/logline", "host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/store/atomicfile", "host/internal/store/postgres", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
 		"host/internal/turn/wasm", "host/internal/turn/wasm/binary", "spec/mail",

@@ -22,17 +22,18 @@ func TestOperatePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := 0
+	tried, dir := 0, t.TempDir()
 	for _, s := range consolesIn(page) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "PATH="+filepath.Dir(p.path)+":$PATH; "+strings.ReplaceAll(s.command, "127.0.0.1:8001", h.AdminAddr()))
 		cmd.Env = append(p.env[:len(p.env):len(p.env)], "SKEP_URL="+h.URL(), "SKEP_TOKEN="+hosttest.OperatorKey)
+		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		if err != nil || s.output != "" && !s.matches(string(out)) || strings.Contains(string(out), "planted") != strings.Contains(s.command, "skep look") {
 			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
 		}
 		tried++
 	}
-	if tried != 12 {
+	if tried != 14 {
 		t.Errorf("%d commands", tried)
 	}
 	traced := collector.Wait(t, "invoke_workflow hive", 1)
