@@ -168,6 +168,8 @@ type host struct {
 	near    swarm.KnownSwarms
 	wrap    func(swarm.Store) swarm.Store
 	change  func(*swarm.Definition)
+	cluster swarm.Cluster // nil for a host that works on all tasks
+	def     swarm.Definition
 	// hibernates is set if no turn keeps its sandbox while it waits.
 	hibernates bool
 	exec       *Executor
@@ -193,11 +195,7 @@ func (h *host) start(dies int64, behind bool) {
 		h.t.Fatal(err)
 	}
 	h.store = &mortal{Store: st, dies: dies, behind: behind}
-	bindings := map[Agent]Binding{}
-	for name, m := range h.modules {
-		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Fetcher: h.web, Models: h.models, Actions: h.actions, ArgsChecks: h.forms}
-	}
-	x := NewExecutor(bindings, h.find, testRecipe)
+	x := NewExecutor(h.bindings(), h.find, testRecipe)
 	h.exec = x
 	if h.hibernates {
 		x.Waits().Bound(0, time.Millisecond)
@@ -215,11 +213,12 @@ func (h *host) start(dies int64, behind bool) {
 	if h.change != nil {
 		h.change(&def)
 	}
+	h.def = def
 	var store swarm.Store = h.store
 	if h.wrap != nil {
 		store = h.wrap(store)
 	}
-	h.rt, err = swarm.New(ctx, store, x, h.forward, noTools{set}, []swarm.Definition{def}, swarm.Options{KnownSwarms: h.near, Tenants: h.tenants})
+	h.rt, err = swarm.New(ctx, store, x, h.forward, noTools{set}, []swarm.Definition{def}, swarm.Options{KnownSwarms: h.near, Tenants: h.tenants, Cluster: h.cluster})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -235,6 +234,15 @@ func (h *host) start(dies int64, behind bool) {
 			h.t.Error(err)
 		}
 	}
+}
+
+// bindings are the modules of the agents, with what they are granted.
+func (h *host) bindings() map[Agent]Binding {
+	bindings := map[Agent]Binding{}
+	for name, m := range h.modules {
+		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Fetcher: h.web, Models: h.models, Actions: h.actions, ArgsChecks: h.forms}
+	}
+	return bindings
 }
 
 func (h *host) post() swarm.Post {

@@ -101,6 +101,11 @@ func (v *visit) stream(req string) string {
 		return fault.Error()
 	}
 	defer a.Close()
+	return v.readStream(a)
+}
+
+// readStream reads an answer to its end.
+func (v *visit) readStream(a turn.Answer) string {
 	var all []byte
 	for {
 		p := make([]byte, 1000)
