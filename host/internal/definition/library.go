@@ -7,6 +7,7 @@ import (
 	"math"
 	"skep/host/internal/turn/wasm"
 	"sync"
+	"time"
 
 	"skep/host/internal/definition/config"
 	"skep/host/internal/quarantine"
@@ -79,13 +80,16 @@ type Library struct {
 	quotas map[string]config.Tenant
 
 	// reloading is held from the first read of a file until it is in force.
-	reloading sync.Mutex
+	reloading ctxMutex
 	// prepared is a file that is to be in force once all hosts agree. Who has prepared it holds reloading.
 	prepared loadedFile
 
 	// change is held from the first read of the state until a change is in force. Its
 	// holder may read the state without mu.
-	change sync.Mutex
+	change ctxMutex
+	// unused are stored definitions that cannot be read or are not covered by the file, as far as they were logged: by
+	// tenant, when they were loaded. The holder of change has it.
+	unused map[string]time.Time
 
 	mu sync.Mutex
 	state
@@ -105,6 +109,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error
 	}
 	l := &Library{
 		opt: opt, store: opt.Store, log: opt.Logger, quotas: map[string]config.Tenant{}, keeper: fileaction.NewLocks(),
+		reloading: newCtxMutex(), change: newCtxMutex(), unused: map[string]time.Time{},
 		providers: newModelProviders(opt.Network, opt.Logger), tools: newToolServers(opt.Tools, opt.Env),
 	}
 	for _, t := range cfg.Tenants {

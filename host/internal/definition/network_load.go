@@ -19,7 +19,9 @@ func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (nam
 	if l.opt.Begun != nil && !l.opt.Begun() {
 		return "", fmt.Errorf("%w: this host has no part of the tasks yet: ask one that has", swarm.ErrUnavailable)
 	}
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return "", err
+	}
 	defer l.change.Unlock()
 	if l.damaged[tenant] {
 		return "", conflict("the definition that tenant '%s' had loaded cannot be read: unload it, and load again after the host's next start", tenant)
@@ -122,7 +124,9 @@ func (l *Library) Damaged() []string { return slices.Sorted(maps.Keys(l.current(
 // agents run on a module is the operator's choice, and agents in quarantine stay there. A
 // tenant whose loaded definition cannot be read is served from the next start on.
 func (l *Library) Unload(ctx context.Context, tenant string) error {
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return err
+	}
 	defer l.change.Unlock()
 	if err := l.store.UnloadDefinition(ctx, tenant, l.own.def.Name); err != nil {
 		if _, found, unread := l.findLoaded(ctx, tenant); unread != nil || found {
@@ -157,7 +161,7 @@ func (l *Library) Erase(ctx context.Context, tenant string) error {
 	}
 	had := false
 	last := func() (failed error) {
-		had, failed = l.ForgetTenant(ctx, tenant)
+		had, failed = l.ForgetTenant(context.WithoutCancel(ctx), tenant)
 		return failed
 	}
 	err := l.swarm.EraseTenant(ctx, tenant, last)
@@ -201,7 +205,9 @@ func (l *Library) ForgetErased(ctx context.Context) error {
 // another since. A stored definition that cannot be read is not in force.
 func (l *Library) resetErased(ctx context.Context, tenant string) error {
 	l.tools.closeTenant(tenant)
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return err
+	}
 	defer l.change.Unlock()
 	_, found, err := l.findLoaded(ctx, tenant)
 	if found {

@@ -15,7 +15,9 @@ import (
 // Definition returns the definition that a task was begun with, within what the file
 // grants today.
 func (l *Library) Definition(ctx context.Context, tenant, name, digest string) (*swarm.Definition, error) {
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer l.change.Unlock()
 	s := l.current()
 	r := s.bound[digest]

@@ -81,7 +81,9 @@ type loadedFile struct {
 // them put their files in force, or none does.
 func (l *Library) Reload(ctx context.Context) ([]plan.Change, error) {
 	if l.opt.Agree == nil {
-		l.reloading.Lock()
+		if err := l.reloading.Lock(ctx); err != nil {
+			return nil, err
+		}
 	} else if !l.reloading.TryLock() {
 		return nil, conflict("nothing has changed: a reload is under way: reload again when it is done")
 	}
@@ -173,7 +175,9 @@ func (l *Library) adopt(ctx context.Context, cfg *config.Config, modules map[str
 // replaceState is adopt without closing sessions with MCP servers, so that l.change is
 // not held while they end.
 func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return state{}, err
+	}
 	defer l.change.Unlock()
 	s, err := l.nextState(ctx, cfg, modules)
 	if err == nil {

@@ -3,13 +3,9 @@ package definition
 import (
 	"context"
 	"errors"
-	"time"
 
 	"skep/host/internal/definition/plan"
 )
-
-// lockPause is how often a reload of other hosts looks whether this host's own is done.
-const lockPause = 20 * time.Millisecond
 
 // agree has all hosts put their files in force, or none.
 func (l *Library) agree(ctx context.Context, next loadedFile) error {
@@ -24,7 +20,9 @@ func (l *Library) agree(ctx context.Context, next loadedFile) error {
 
 // rehearse finds what would keep a file from being adopted: the other hosts must not have adopted it then.
 func (l *Library) rehearse(ctx context.Context, next loadedFile) error {
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return err
+	}
 	defer l.change.Unlock()
 	s, err := l.nextState(ctx, next.cfg, next.modules)
 	return errors.Join(err, l.tools.discard(s.servers))
@@ -36,12 +34,8 @@ func (l *Library) Running() map[string]string { return plan.Parts(l.running()) }
 // Prepare loads the file as it is now, unless check refuses its parts. Until Adopt or Drop no other file is
 // loaded.
 func (l *Library) Prepare(ctx context.Context, check func(parts map[string]string) error) error {
-	for !l.reloading.TryLock() {
-		select {
-		case <-time.After(lockPause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := l.reloading.Lock(ctx); err != nil {
+		return err
 	}
 	next, err := l.load(ctx, check)
 	if err == nil {

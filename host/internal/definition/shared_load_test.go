@@ -3,10 +3,14 @@ package definition
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"skep/host/internal/definition/config"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
@@ -63,7 +67,7 @@ func TestRefresh(t *testing.T) {
 	refresh("second", nil)
 
 	h.loadElsewhere(t, "eve", "no JSON")
-	refresh("second", errNoJSON)
+	refresh("second", nil)
 	h.loadElsewhere(t, "ada", string(described("third")))
 	h.Library.store = unreadStore{h.store}
 	refresh("second", errOutage)
@@ -104,4 +108,123 @@ func TestRefreshSwept(t *testing.T) {
 	}
 	h.Library.store = h.store
 	h.wantInForce(t, "first")
+}
+
+// spokenLog keeps the messages of a log.
+type spokenLog struct {
+	slog.Handler
+	mu       sync.Mutex
+	messages []string
+}
+
+func (l *spokenLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *spokenLog) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages = append(l.messages, r.Message)
+	return nil
+}
+
+// count counts the messages with a text.
+func (l *spokenLog) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.messages {
+		if strings.Contains(m, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func newSpokenLibrary(t *testing.T) (*testLibrary, *spokenLog) {
+	t.Helper()
+	spoken := &spokenLog{Handler: slog.DiscardHandler}
+	h, _ := newTestLibrary(t, func(cfg *config.Config, o *LoaderOptions, _ func() (*config.Config, error)) *config.Config {
+		o.Logger = slog.New(spoken)
+		return cfg
+	})
+	return h, spoken
+}
+
+// damagedStore reads loaded definitions as damaged.
+type damagedStore struct {
+	Store
+	damage error
+}
+
+func (s damagedStore) Loaded(ctx context.Context) ([]sqlite.Loaded, error) {
+	list, err := s.Store.Loaded(ctx)
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Text, list[i].Damaged = nil, s.damage
+	}
+	return list, err
+}
+
+// TestRefreshWarnsOnce: a stored definition that cannot be read, and one that the file does not cover, is logged
+// once, however often it is read: each change of any tenant's has all read again. The next one is logged again. What
+// cannot be read is read again with each sweep: its key may be readable then.
+func TestRefreshWarnsOnce(t *testing.T) {
+	t.Parallel()
+	h, spoken := newSpokenLibrary(t)
+	refresh := func(unread, uncovered int) {
+		t.Helper()
+		for range 3 {
+			if err := h.Refresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := spoken.count("cannot be read"); got != unread {
+			t.Errorf("%d lines that a definition cannot be read, want %d", got, unread)
+		}
+		if got := spoken.count("is not covered by the file"); got != uncovered {
+			t.Errorf("%d lines that a definition is not covered, want %d", got, uncovered)
+		}
+	}
+	h.loadElsewhere(t, "eve", "no JSON")
+	refresh(1, 0)
+	h.loadElsewhere(t, "eve", "no JSON, again")
+	refresh(2, 0)
+	wider := strings.Replace(string(described("wider")), `"boss":{"source":"file:script.wasm"`, `"boss":{"source":"file:other.wasm"`, 1)
+	h.loadElsewhere(t, "eve", wider)
+	refresh(2, 1)
+	h.loadElsewhere(t, "eve", wider)
+	refresh(2, 2)
+
+	h.loadElsewhere(t, "ada", string(described("first")))
+	h.Library.store = damagedStore{h.store, errNoJSON}
+	refresh(3, 2)
+	h.wantInForce(t, "")
+	h.Library.store = h.store
+	if err := h.rereadUnused(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantInForce(t, "first")
+	refresh(3, 2)
+}
+
+// TestChangeLockHeedsContext: what waits for a change of a definition ends with its context: a host that is fenced
+// ends though the change waits for the store.
+func TestChangeLockHeedsContext(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	if err := h.change.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer h.change.Unlock()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, definition := h.Definition(ended, swarm.DefaultTenant, "hive", "of-ada")
+	_, load := h.Load(ended, swarm.DefaultTenant, "ada", described("first"))
+	_, reload := h.Reload(ended)
+	for name, err := range map[string]error{
+		"Refresh": h.Refresh(ended), "sweep": h.sweep(ended), "Definition": definition, "Load": load, "Reload": reload,
+		"Unload": h.Unload(ended, swarm.DefaultTenant), "Prepare": h.Prepare(ended, nil), "ForgetErased": h.resetErased(ended, swarm.DefaultTenant),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"skep/host/internal/definition/config"
@@ -76,13 +77,12 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 		if err == nil && d.runnable != nil {
 			s.setLoaded(stored.Tenant, d)
 		}
-		if err != nil && !sqlite.IsDamaged(err) && !errors.Is(err, errNoJSON) {
+		if err != nil && !isUnreadable(err) {
 			return s, err
 		}
 		if err != nil {
 			s.damaged[stored.Tenant] = true
-			l.log.Error("a loaded definition cannot be read; its tenant is not served, and all others are. Restore the data directory from a backup, or unload the definition or erase the tenant and restart",
-				"tenant", stored.Tenant, "swarm", stored.Swarm, "err", err)
+			l.logUnused(slog.LevelError, "a loaded definition cannot be read; its tenant is not served, and all others are. Restore the data directory from a backup, or unload the definition or erase the tenant and restart", stored, err)
 		}
 	}
 	return s, nil
@@ -101,10 +101,12 @@ func (l *Library) restoreLoaded(ctx context.Context, s *state, stored sqlite.Loa
 		return d, errNoJSON
 	}
 	r, err := s.admit(stored.Text)
+	if err == nil && stored.Swarm != s.own.def.Name {
+		err = narrowing.Refused{{Path: "swarm.name", Text: fmt.Sprintf("it is of swarm %q, the file's is %q", stored.Swarm, s.own.def.Name)}}
+	}
 	var refused narrowing.Refused
-	if errors.As(err, &refused) || err == nil && stored.Swarm != s.own.def.Name {
-		l.log.Warn("a definition that came over the network is not covered by the file any more; the tenant has the file's own",
-			"tenant", stored.Tenant, "swarm", stored.Swarm, "by", stored.By, "why", fmt.Sprint(err))
+	if errors.As(err, &refused) {
+		l.logUnused(slog.LevelWarn, "a definition that came over the network is not covered by the file any more; the tenant has the file's own", stored, err)
 		return d, nil
 	}
 	if err == nil {
@@ -112,6 +114,9 @@ func (l *Library) restoreLoaded(ctx context.Context, s *state, stored sqlite.Loa
 	}
 	if errors.Is(err, swarm.ErrErasing) {
 		return d, nil
+	}
+	if err == nil {
+		delete(l.unused, stored.Tenant)
 	}
 	return loadedDefinition{r, stored.By, stored.At}, err
 }

@@ -13,7 +13,7 @@ import (
 // sweepEvery is the time between sweeps.
 const sweepEvery = time.Minute
 
-// Run sweeps until ctx ends.
+// Run sweeps until ctx ends, and where other hosts share the store reads again what could not be read of theirs.
 func (l *Library) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -26,13 +26,21 @@ func (l *Library) Run(ctx context.Context) {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
 			l.log.Error("cannot forget definitions that are in force no more", "err", err)
 		}
+		if l.opt.Agree == nil {
+			continue
+		}
+		if err := l.rereadUnused(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("cannot read the definitions that other hosts have loaded", "err", err)
+		}
 	}
 }
 
 // sweep drops the definitions that are not in force and that no unfinished task was begun
 // with.
 func (l *Library) sweep(ctx context.Context) error {
-	l.change.Lock()
+	if err := l.change.Lock(ctx); err != nil {
+		return err
+	}
 	defer l.change.Unlock()
 	return l.sweepLocked(ctx)
 }
