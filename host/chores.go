@@ -102,6 +102,14 @@ func (h *Host) begun() func() bool {
 	return h.member.HasBegun
 }
 
+// isAlike is [definition.Options.IsAlike].
+func (h *Host) isAlike() func() bool {
+	if h.member == nil {
+		return nil
+	}
+	return h.member.IsAlike
+}
+
 // eraseAll is [definition.Options.EraseAll].
 func (h *Host) eraseAll() func(context.Context, string) error {
 	if h.member == nil {

@@ -56,6 +56,9 @@ type Options struct {
 	Agree func(ctx context.Context, parts map[string]string) error
 	// Begun reports whether the host has read which keys the others have destroyed; nil where no other host does.
 	Begun func() bool
+	// IsAlike reports whether the other hosts have in force what this one has, but for what tenants have loaded; nil where
+	// no other host does.
+	IsAlike func() bool
 	// EraseAll erases a tenant on all hosts that share the store; nil where no other host does.
 	EraseAll func(ctx context.Context, tenant string) error
 	// Adopted is called after a reload has put a configuration in force.
@@ -90,6 +93,8 @@ type Library struct {
 	// unused are stored definitions that cannot be read or are not covered by the file, as far as they were logged: by
 	// tenant, when they were loaded. The holder of change has it.
 	unused map[string]time.Time
+	// unwanted is since when this host has no use for stored definitions, by digest. The holder of change has it.
+	unwanted map[string]time.Time
 
 	mu sync.Mutex
 	state

@@ -31,7 +31,7 @@ func (l *Library) Refresh(ctx context.Context) error {
 		listed[stored.Tenant] = true
 		before, had := unloaded[stored.Tenant]
 		delete(unloaded, stored.Tenant)
-		if had && before.at.Equal(stored.At) && before.by == stored.By {
+		if had && before.isFrom(stored) {
 			continue
 		}
 		err := l.refreshLoaded(ctx, stored)

@@ -38,6 +38,11 @@ type loadedDefinition struct {
 	at time.Time
 }
 
+// isFrom reports whether a composition was made of a stored definition.
+func (d loadedDefinition) isFrom(stored sqlite.Loaded) bool {
+	return d.at.Equal(stored.At) && d.by == stored.By
+}
+
 // newState makes the state of a configuration. What it needs later is durable on return.
 func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
 	http := cfg.Limits.HTTP

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
 
@@ -57,7 +56,7 @@ func (l *Library) sweepLocked(ctx context.Context) error {
 	if err := l.opt.Loader.modules.closeUnused(ctx, l.unbind(wanted)); err != nil {
 		return err
 	}
-	return l.dropStored(ctx, func(d sqlite.Definition) bool { return !wanted(d.Digest) })
+	return l.dropStored(ctx, wanted)
 }
 
 // unbind drops the compositions that are not wanted, and returns the modules of the
@@ -77,10 +76,15 @@ func (l *Library) unbind(wanted func(digest string) bool) (modules map[string]bo
 	return modules
 }
 
-func (l *Library) dropStored(ctx context.Context, old func(sqlite.Definition) bool) error {
+// dropStored drops the stored definitions that are not wanted here and that no other host may have in force.
+func (l *Library) dropStored(ctx context.Context, wanted func(digest string) bool) error {
 	list, err := l.store.Definitions(ctx)
+	if err != nil {
+		return err
+	}
+	kept, err := l.keptForOthers(ctx, list, wanted)
 	for _, d := range list {
-		if err == nil && old(d) {
+		if err == nil && !wanted(d.Digest) && !kept(d) {
 			err = l.store.DropDefinition(ctx, d.Tenant, d.Swarm, d.Digest)
 		}
 	}

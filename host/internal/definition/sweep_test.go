@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
 
@@ -56,4 +57,43 @@ func TestSweepFollowsTasks(t *testing.T) {
 		bound, stored, used := kept()
 		return !bound && !stored && !used
 	})
+}
+
+// TestSweepBesideOthers: what other hosts may have in force stays stored: the definitions of a tenant that has
+// another one there, all while a host runs another file or version, and what was in force here until a moment ago.
+func TestSweepBesideOthers(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	alike := true
+	h.opt.IsAlike = func() bool { return alike }
+	sweep := func(tenants, files bool, when string) {
+		t.Helper()
+		if err := h.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for d, kept := range map[[2]string]bool{{swarm.DefaultTenant, "of-eve"}: tenants, {"", "before"}: files} {
+			if _, err := h.store.Definition(t.Context(), d[0], "hive", d[1]); (err == nil) != kept || err != nil && !errors.Is(err, swarm.ErrNotFound) {
+				t.Errorf("%s, definition %s: %v, want it kept: %v", when, d[1], err, kept)
+			}
+		}
+	}
+	settle := func() {
+		for digest := range h.unwanted {
+			h.unwanted[digest] = h.unwanted[digest].Add(-settleTime)
+		}
+	}
+	h.loadElsewhere(t, "eve", strings.Replace(string(described("wider")), `"boss":{"source":"file:script.wasm"`, `"boss":{"source":"file:other.wasm"`, 1))
+	if err := h.store.AddDefinition(t.Context(), sqlite.Definition{Swarm: "hive", Digest: "before", Body: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	sweep(true, true, "at first")
+	settle()
+	alike = false
+	sweep(true, true, "beside another version")
+	alike = true
+	sweep(true, false, "while eve's definition is in force elsewhere")
+	if err := h.store.UnloadDefinition(t.Context(), swarm.DefaultTenant, "hive"); err != nil {
+		t.Fatal(err)
+	}
+	sweep(false, false, "with nothing in force elsewhere")
 }

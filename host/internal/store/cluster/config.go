@@ -200,6 +200,22 @@ func (m *Member) mayTakeSlots() bool {
 	return m.config.own == nil || m.config.follows
 }
 
+// IsAlike reports whether this host runs what is in force on the others, and all are of one version: what is in
+// force on hosts of another version cannot be told.
+func (m *Member) IsAlike() bool {
+	if !m.mayTakeSlots() {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range m.others {
+		if o.version != m.opts.Version {
+			return false
+		}
+	}
+	return true
+}
+
 // closeConfig ends the session of configurations.
 func (m *Member) closeConfig() error {
 	m.config.asking.Lock()

@@ -361,3 +361,31 @@ func TestRefusalText(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigAlike: a host that waits for its file to be in force does not run what the others do, and a host of
+// another version may not.
+func TestConfigAlike(t *testing.T) {
+	t.Parallel()
+	dsn, hosts := configHosts(t, 2)
+	want := func(h configHost, alike bool, when string) {
+		t.Helper()
+		if h.IsAlike() != alike {
+			t.Errorf("%s, host %d is alike: %v", when, h.opts.HID, !alike)
+		}
+	}
+	for _, h := range hosts {
+		h.follow(t)
+		want(h, true, "with one file")
+	}
+	waits := joinConfigHost(t, dsn, "2")
+	if err := waits.begin(t); err == nil {
+		t.Fatal("a host with another file gives a sign of life")
+	}
+	want(waits, false, "with another file")
+	want(hosts[0], true, "beside a host that has begun nothing")
+	change(t, dsn, fmt.Sprintf("UPDATE roster SET version = 'older' WHERE hid = %d", hosts[1].opts.HID))
+	if err := hosts[0].Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(hosts[0], false, "beside an older version")
+}
