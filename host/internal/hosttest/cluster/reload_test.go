@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,19 +91,19 @@ func (s *reloadSite) runs(t *testing.T, host int) string {
 // wantAll wants all hosts to run one definition soon, other than before.
 func (s *reloadSite) wantAll(t *testing.T, before string) (now string) {
 	t.Helper()
-	for i := range s.hosts {
-		for range patience {
-			now = s.runs(t, i)
-			if now != before && now == s.runs(t, 0) {
-				break
-			}
-			time.Sleep(50 * time.Millisecond)
+	seen := make([]string, len(s.hosts))
+	for range patience {
+		for i := range seen {
+			seen[i] = s.runs(t, i)
 		}
-		if now == before || now != s.runs(t, 0) {
-			t.Fatalf("host %d runs %s, host 0 %s, before %s", i, now, s.runs(t, 0), before)
+		now = seen[0]
+		if now != before && !slices.ContainsFunc(seen, func(d string) bool { return d != now }) {
+			return now
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
-	return now
+	t.Fatalf("the hosts run %v, before %s", seen, before)
+	return ""
 }
 
 // wantNone wants no host to run another definition than before, for some beats.
