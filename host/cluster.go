@@ -137,6 +137,11 @@ func (h *Host) runSet(ctx context.Context) (swarm.RunSet, error) {
 		return h.running, nil
 	}
 	prior, life := h.running.PriorLife(), h.running.Life()
+	if h.running.PriorEnded() {
+		if err := h.member.ForgetLife(ctx, prior[:]); err != nil {
+			return nil, fmt.Errorf("note that no turn computed when this host ended: %w", err)
+		}
+	}
 	suspects := slices.Collect(maps.Keys(h.running.Suspects()))
 	if err := h.member.NoteDeath(ctx, prior[:], suspects); err != nil {
 		return nil, fmt.Errorf("note which turns computed when this host ended: %w", err)
@@ -290,6 +295,7 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer done()
 	<-turnsEnded
+	h.running.EndLife()                                     // the others may not be told
 	defer context.AfterFunc(leaving, h.store.StopWaiting)() // a write heeds no context once it is handed over
 	saved := h.tokens.Save(leaving)                         // one that has left writes nothing
 	return errors.Join(err, saved, h.member.Leave(leaving, h.swarm))

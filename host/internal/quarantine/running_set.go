@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -23,10 +24,12 @@ type RunningSet struct {
 	log *slog.Logger
 	// life is this one's, prior the one whose suspects were found.
 	life, prior Life
+	priorEnded  bool
 
 	mu sync.Mutex
 	// begun: a turn has begun, and the file is of this life.
 	begun    bool
+	running  int
 	suspects map[ID]suspectSlot
 	unused   []int // numbers of free slots
 	slots    int
@@ -50,7 +53,7 @@ func OpenRunningSet(path string, log *slog.Logger) (*RunningSet, error) {
 	rand.Read(s.life[:])
 	var left []slot
 	var err error
-	s.prior, left, err = readSlots(path)
+	s.prior, s.priorEnded, left, err = readSlots(path)
 	if err != nil {
 		return nil, fmt.Errorf("running set %s: %w", path, err)
 	}
@@ -61,8 +64,12 @@ func OpenRunningSet(path string, log *slog.Logger) (*RunningSet, error) {
 			kept = append(kept, l)
 		}
 	}
+	head := header(s.prior)
+	if s.priorEnded {
+		head = endedHeader(s.prior)
+	}
 	// A start that fails runs nothing: the next one finds the same death, of the same life.
-	if s.f, err = replaceFile(path, s.prior, kept); err != nil {
+	if s.f, err = replaceFile(path, head, kept); err != nil {
 		return nil, fmt.Errorf("running set %s: %w", path, err)
 	}
 	s.slots = len(kept)
@@ -83,21 +90,22 @@ func (s slot) afterDeath() (_ slot, ok bool) {
 	return s, true
 }
 
-// readSlots returns the slots of a file and whose they are, none for a file that is not ours.
-func readSlots(path string) (life Life, out []slot, err error) {
+// readSlots returns the slots of a file, whose they are and whether that life ended in order; none for a file that is
+// not ours.
+func readSlots(path string) (life Life, ended bool, out []slot, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return life, nil, nil
+		return life, false, nil, nil
 	}
 	if err != nil {
-		return life, nil, err
+		return life, false, nil, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil || !isRunningSet(b) {
-		return life, nil, err
+		return life, false, nil, err
 	}
-	life = Life(b[lifeAt : lifeAt+len(life)])
+	life, ended = Life(b[lifeAt:endedAt]), b[endedAt] == 1
 	seen := map[ID]bool{}
 	for b = b[slotSize:]; len(b) >= slotSize; b = b[slotSize:] {
 		if s, ok := decode(b[:slotSize]); ok && s.state != free && !seen[s.id] {
@@ -105,13 +113,13 @@ func readSlots(path string) (life Life, out []slot, err error) {
 			out = append(out, s)
 		}
 	}
-	return life, out, nil
+	return life, ended, out, nil
 }
 
 // replaceFile puts a new file in the place of the old one. A death in between leaves
 // one of them whole.
-func replaceFile(path string, life Life, kept []slot) (*os.File, error) {
-	content := header(life)
+func replaceFile(path string, head []byte, kept []slot) (*os.File, error) {
+	content := slices.Clone(head)
 	for _, s := range kept {
 		content = append(content, s.encode()...)
 	}
@@ -130,6 +138,19 @@ func (s *RunningSet) Life() Life { return s.life }
 
 // PriorLife is zero where none is known.
 func (s *RunningSet) PriorLife() Life { return s.prior }
+
+// PriorEnded reports whether the life before ended in order: no turn is to blame for it.
+func (s *RunningSet) PriorEnded() bool { return s.priorEnded }
+
+// EndLife notes that this life ends in order, if no turn runs.
+func (s *RunningSet) EndLife() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun && s.running == 0 {
+		s.begun = false
+		s.writeSlot(-1, endedHeader(s.life))
+	}
+}
 
 // Suspects returns the turns that were computing when an earlier host died, with
 // their crash counts.
@@ -151,6 +172,7 @@ func (s *RunningSet) Begin(id ID) (number int) {
 		s.begun = true
 		s.writeSlot(-1, header(s.life))
 	}
+	s.running++
 	if p, ok := s.suspects[id]; ok {
 		s.writeSlot(p.slot, slot{waiting, p.crashes, true, id}.encode())
 		return p.slot
@@ -178,6 +200,7 @@ func (s *RunningSet) markTurn(number int, st state) { s.writeSlot(number, []byte
 func (s *RunningSet) End(id ID, number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running--
 	delete(s.suspects, id)
 	s.releaseSlot(number)
 }
@@ -187,6 +210,7 @@ func (s *RunningSet) End(id ID, number int) {
 func (s *RunningSet) Stop(id ID, number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running--
 	if p, ok := s.suspects[id]; ok {
 		s.writeSlot(p.slot, slot{pending, p.crashes, true, id}.encode())
 		return

@@ -275,3 +275,46 @@ func TestPriorLife(t *testing.T) {
 	}
 	wantSuspects(t, third, map[ID]int{id(2): 0})
 }
+
+// TestEndLife: a life that ended in order is known as such until another one has begun a turn. One whose turn still
+// ran, and one that died later, is not.
+func TestEndLife(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "running")
+	var prior Life
+	reopen := func(ended bool) *RunningSet {
+		t.Helper()
+		s := open(t, path)
+		if s.PriorLife() != prior || s.PriorEnded() != ended {
+			t.Errorf("the prior life is %x, ended %v, want %x, %v", s.PriorLife(), s.PriorEnded(), prior, ended)
+		}
+		return s
+	}
+	s := reopen(false)
+	s.EndLife() // it has begun nothing
+	die(t, s)
+	s = reopen(false)
+	n := s.Begin(id(1))
+	s.Computing(n)
+	s.EndLife()
+	prior = s.Life()
+	die(t, s)
+	s = reopen(false)
+	s.End(id(1), s.Begin(id(1)))
+	s.Stop(id(2), s.Begin(id(2)))
+	s.EndLife()
+	prior = s.Life()
+	die(t, s)
+	for range 2 { // the first one begins nothing
+		s = reopen(true)
+		wantSuspects(t, s, map[ID]int{})
+		die(t, s)
+	}
+	s = reopen(true)
+	s.End(id(1), s.Begin(id(1)))
+	s.EndLife()
+	s.Begin(id(2)) // after all
+	prior = s.Life()
+	die(t, s)
+	reopen(false)
+}

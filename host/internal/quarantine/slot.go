@@ -23,7 +23,7 @@ const (
 // from what the sum covers, so that it changes by writing one byte.
 //
 // slot: state (1), crash count (1), suspect (1), 0 (1), sum (4), id (32), 0 (24)
-// header: magic (8), version (1), 0 (7), life (16), 0 (32)
+// header: magic (8), version (1), 0 (7), life (16), ended (1), 0 (31)
 const (
 	slotSize = 64
 	magic    = "skep-run"
@@ -70,14 +70,24 @@ func sum(b []byte) uint32 {
 // Life names the time from the opening of a running set to its end.
 type Life = [16]byte
 
-// lifeAt is where a header has its life; files of before have zeros there.
-const lifeAt = 16
+// lifeAt is where a header has its life, endedAt whether that ended in order; files of before have zeros there.
+const (
+	lifeAt  = 16
+	endedAt = lifeAt + len(Life{})
+)
 
 func header(life Life) []byte {
 	b := make([]byte, slotSize)
 	copy(b, magic)
 	b[len(magic)] = version
 	copy(b[lifeAt:], life[:])
+	return b
+}
+
+// endedHeader is the header of a life that has ended in order.
+func endedHeader(life Life) []byte {
+	b := header(life)
+	b[endedAt] = 1
 	return b
 }
 

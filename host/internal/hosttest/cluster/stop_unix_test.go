@@ -3,16 +3,19 @@
 package cluster_test
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"skep/host/internal/hosttest"
+	"skep/host/internal/quarantine"
 	"skep/host/internal/store/pgtest"
 )
 
 // TestStopWhileTurnCommits: a host whose turn cannot commit, because the server is away, stops in a bounded
-// time, alone on its server and beside others. What it had accepted goes on at the next start.
+// time, alone on its server and beside others. What it had accepted goes on at the next start. Its turn is not to blame
+// for a stop that the others could not be told of.
 func TestStopWhileTurnCommits(t *testing.T) {
 	t.Parallel()
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
@@ -29,7 +32,10 @@ func TestStopWhileTurnCommits(t *testing.T) {
 			p.Launch(file)
 			c := p.Client()
 			waitReady(t, p)
-			post := slowTask("t1")
+			first, post := slowTask("t0"), slowTask("t1")
+			if err := hosttest.CheckAnswer(t.Context(), c, first, false, "boss got [Re: s] echo: t0"); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := c.PostAsync(t.Context(), post); err != nil {
 				t.Fatal(err)
 			}
@@ -38,11 +44,27 @@ func TestStopWhileTurnCommits(t *testing.T) {
 			if code, log := p.End(); code < 0 {
 				t.Fatalf("the host does not end: %s", log)
 			}
+			if !alone {
+				wantEndedLife(t, p)
+			}
 			server.Start(t)
 			p.Start()
 			if err := hosttest.CheckAnswer(t.Context(), p.Client(), post, false, "boss got [Re: s] echo: t1"); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// wantEndedLife wants a host to have noted that it ended in order.
+func wantEndedLife(t *testing.T, p *hosttest.Process) {
+	t.Helper()
+	s, err := quarantine.OpenRunningSet(filepath.Join(p.Data(), "running"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !s.PriorEnded() {
+		t.Error("the host has not noted that it ended in order")
 	}
 }

@@ -94,6 +94,17 @@ func (m *Member) NoteDeath(ctx context.Context, life []byte, work []ID) error {
 	return m.moves.exec(ctx, text, toBytes(work), life, m.opts.Address)
 }
 
+// ForgetLife clears the work of an earlier life of this host that ended in order, but could not tell the others: it is
+// to blame for nothing, also where they have noted a death meanwhile. It is called before Run.
+func (m *Member) ForgetLife(ctx context.Context, life []byte) error {
+	for _, text := range []string{"DELETE FROM computing WHERE life = $1", "DELETE FROM deaths WHERE life = $1"} {
+		if err := m.moves.exec(ctx, text, life); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func toBytes(work []ID) [][]byte {
 	out := make([][]byte, 0, len(work))
 	for _, id := range work {

@@ -227,3 +227,29 @@ func wantPublished(t *testing.T, dsn string, want int) {
 		}
 	}
 }
+
+// TestForgetLife: of a host that ended in order while its server was away no work is to blame, whether the others have
+// noted its death before it is started again or do so later. Its other deaths stay.
+func TestForgetLife(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	a, b, c := joinHost(t, dsn), joinHost(t, dsn), joinHost(t, dsn)
+	settle(t, a, b, c)
+	work, other := ID{1}, ID{2}
+	b.share(t, 'b', work)
+	c.share(t, 'c', work, other)
+	again := joinHost(t, dsn)
+	forget := func(life byte) {
+		t.Helper()
+		if err := again.ForgetLife(t.Context(), []byte{life}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget('b')
+	die(t, a)
+	wantDeaths(t, a, work, Deaths{Elsewhere: 1}) // of c
+	wantDeaths(t, a, other, Deaths{Elsewhere: 1})
+	forget('c')
+	wantDeaths(t, a, work, Deaths{})
+	wantDeaths(t, a, other, Deaths{})
+}
