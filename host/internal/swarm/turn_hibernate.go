@@ -42,10 +42,8 @@ func (r *Runtime) repeatTurn(ctx context.Context, t *activeTask, setup *turnSetu
 		out.Calls, out.Memory = part.Calls, part.Memory
 		return asleep, out
 	}
-	next.hibernated = h
-	t.mu.Lock()
-	setup.run.timers = 0 // they are staged again
-	t.mu.Unlock()
+	next.hibernated, next.spans = h, asleep.spans
+	next.logs.copyLines(&asleep.logs)
 	return next, r.execute(ctx, next)
 }
 
@@ -56,8 +54,10 @@ func (r *Runtime) newSleepingTurn(t *activeTask, setup *turnSetup, turn *Turn) *
 	asleep := r.newUnrunTurn(t, setup, nil)
 	asleep.start, asleep.metricReports, asleep.spans = turn.start, turn.metricReports, turn.spans
 	asleep.journaled.Store(turn.journaled.Load())
-	turn.logs.mu.Lock()
-	defer turn.logs.mu.Unlock()
-	asleep.logs.lines, asleep.logs.bytes, asleep.logs.leftOut = turn.logs.lines, turn.logs.bytes, turn.logs.leftOut
+	asleep.logs.copyLines(&turn.logs)
 	return asleep
 }
+
+// isRepeatingItself reports whether a call is repeated that the turn has made before it hibernated.
+// Its log lines, spans and timers are still there.
+func (t *Turn) isRepeatingItself() bool { return t.hibernated != nil && t.replay != nil }

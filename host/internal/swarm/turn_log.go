@@ -26,6 +26,13 @@ type turnLogs struct {
 	bytes, leftOut int
 }
 
+// copyLines takes the lines for the task's log from another part of the turn.
+func (g *turnLogs) copyLines(from *turnLogs) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	g.lines, g.bytes, g.leftOut = from.lines, from.bytes, from.leftOut
+}
+
 // logSize is what a line takes in a list: the bytes of its JSON, with a comma.
 func logSize(l abi.LogRequest) int {
 	encoded, _ := json.Marshal(l) // what was decoded always encodes
@@ -35,6 +42,9 @@ func logSize(l abi.LogRequest) int {
 // Log keeps a line of the agent for the log of its task, and until a durable write covers it for
 // the host's log.
 func (t *Turn) Log(line abi.LogRequest) {
+	if t.isRepeatingItself() {
+		return
+	}
 	g := &t.logs
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -50,8 +50,12 @@ type spans struct {
 }
 
 // BeginSpan begins a span; scope separates the action calls of a turn, and is empty for
-// the turn itself. The request's texts must be valid. A refusal is LIMIT.
+// the turn itself. The request's texts must be valid. A refusal is LIMIT. A call that is repeated
+// after the turn has hibernated gets no id: its answer is recorded.
 func (t *Turn) BeginSpan(scope string, req abi.SpanRequest) (id int64, fault *abi.Error) {
+	if t.isRepeatingItself() {
+		return 0, nil
+	}
 	if fault := t.checkSpanLimits(req, 1); fault != nil {
 		return 0, fault
 	}
@@ -73,6 +77,9 @@ func (t *Turn) BeginSpan(scope string, req abi.SpanRequest) (id int64, fault *ab
 
 // EndSpan ends a span. A refusal is NOT_FOUND for a span that is not open, or LIMIT.
 func (t *Turn) EndSpan(scope string, req abi.SpanRequest) *abi.Error {
+	if t.isRepeatingItself() {
+		return nil
+	}
 	s := t.openSpan(scope, req.ID)
 	if s == nil {
 		return abi.Errorf(abi.CodeNotFound, abi.OpSpan, "id", "there is no open span %d", req.ID)

@@ -58,7 +58,7 @@ func (t *Turn) reserveTimer() *abi.Error {
 	if t.replay == nil && t.task.countTimers() >= MaxTimers {
 		return abi.Errorf(abi.CodeLimit, abi.OpTimerSet, "timers", "the task has %d timers pending, its limit; cancel one first", MaxTimers)
 	}
-	t.run.timers++
+	t.countTimer(1)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (t *Turn) CancelTimer(id string) *abi.Error {
 	defer t.task.mu.Unlock()
 	if i := slices.IndexFunc(t.timers, func(tm timer) bool { return tm.message.ID == id }); i >= 0 {
 		t.timers = slices.Delete(t.timers, i, i+1)
-		t.run.timers--
+		t.countTimer(-1)
 		return nil
 	}
 	_, ok := t.task.findTimer(t.agent.Name, id)
@@ -77,8 +77,16 @@ func (t *Turn) CancelTimer(id string) *abi.Error {
 		return abi.Errorf(abi.CodeNotFound, abi.OpTimerCancel, "timer", "agent %q has no timer %.64q pending in this task", t.agent.Name, id)
 	}
 	t.cancelled = append(t.cancelled, id)
-	t.run.timers--
+	t.countTimer(-1)
 	return nil
+}
+
+// countTimer counts what the turn has set, or cancelled, among the task's timers. The caller holds
+// t.task.mu.
+func (t *Turn) countTimer(n int) {
+	if !t.isRepeatingItself() {
+		t.run.timers += n
+	}
 }
 
 // rowsLeft counts the task's rows without the timers that the turn has cancelled, its

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"skep/abi"
@@ -18,6 +19,8 @@ type callShapes struct {
 	list  []swarm.CallShape
 	index map[string]int // of the list, by path
 	now   func() time.Time
+	// carried is set if a part of the turn before it hibernated has noted what is recorded.
+	carried bool
 }
 
 func newCallShapes(t *swarm.Turn, now func() time.Time) *callShapes {
@@ -73,7 +76,7 @@ func (o *ops) nameCall(shape *swarm.CallShape, c call, req []byte) {
 // observe notes an entry of the record: of a new call at its end, with the host's time; of an
 // earlier attempt at its beginning, too, with the time of then.
 func (s *callShapes) observe(e *swarm.Entry, recorded bool) {
-	if s == nil || !isShaped(e.Op) {
+	if s == nil || !isShaped(e.Op) || recorded && s.carried {
 		return
 	}
 	at := e.Time
@@ -120,11 +123,11 @@ func (s *callShapes) finish() []swarm.CallShape {
 	if s == nil {
 		return nil
 	}
-	now := s.now()
-	for i := range s.list {
-		if shape := &s.list[i]; shape.End.IsZero() {
+	now, list := s.now(), slices.Clone(s.list) // those of a turn that hibernates go on
+	for i := range list {
+		if shape := &list[i]; shape.End.IsZero() {
 			shape.End, shape.Code = now, abi.CodeCancelled.String()
 		}
 	}
-	return s.list
+	return list
 }

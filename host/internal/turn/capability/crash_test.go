@@ -42,9 +42,9 @@ func (g guest) Turn(ctx context.Context, t turn.Turn) turn.Result {
 	defer t.CPU.Release()
 	g.turn(v)
 	if ctx.Err() != nil {
-		return turn.Result{Exit: &turn.Exit{Kind: turn.ExitCancelled, Message: context.Cause(ctx).Error()}}
+		return turn.Result{CPU: v.cpu, Exit: &turn.Exit{Kind: turn.ExitCancelled, Message: context.Cause(ctx).Error()}}
 	}
-	return turn.Result{Output: v.output, Fuel: 100}
+	return turn.Result{Output: v.output, Fuel: 100, CPU: v.cpu}
 }
 
 // visit is one turn of a guest.
@@ -53,6 +53,7 @@ type visit struct {
 	t      turn.Turn
 	in     abi.TurnInput
 	output []byte
+	cpu    time.Duration // that it has computed
 }
 
 func (v *visit) call(op abi.Op, req string) string {
@@ -169,7 +170,9 @@ type host struct {
 	wrap    func(swarm.Store) swarm.Store
 	change  func(*swarm.Definition)
 	cluster swarm.Cluster // nil for a host that works on all tasks
-	def     swarm.Definition
+	// observer sees what is committed, with traces; nil for none.
+	observer swarm.Observer
+	def      swarm.Definition
 	// hibernates is set if no turn keeps its sandbox while it waits.
 	hibernates bool
 	exec       *Executor
@@ -218,7 +221,11 @@ func (h *host) start(dies int64, behind bool) {
 	if h.wrap != nil {
 		store = h.wrap(store)
 	}
-	h.rt, err = swarm.New(ctx, store, x, h.forward, noTools{set}, []swarm.Definition{def}, swarm.Options{KnownSwarms: h.near, Tenants: h.tenants, Cluster: h.cluster})
+	opt := swarm.Options{KnownSwarms: h.near, Tenants: h.tenants, Cluster: h.cluster, Observer: h.observer}
+	if h.observer != nil {
+		opt.Sample = func([16]byte) bool { return true }
+	}
+	h.rt, err = swarm.New(ctx, store, x, h.forward, noTools{set}, []swarm.Definition{def}, opt)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, fetcher: b.Fetcher, models: b.Models, costs: costs}
 	o.argsChecks = b.ArgsChecks
 	o.actions, o.modules, o.cpu, o.seed, o.actionUsage = b.Actions, x.modules, t.CPU(), t.Seed(), &actionUsage{}
-	if isRepeatable(b.Module) {
+	if isRepeatable(b.Module) && before.mayHibernate(b.Limits) {
 		o.waits = &x.waits
 	}
 	if before != nil {

@@ -12,6 +12,13 @@ import (
 // maxHibernations bounds how often a turn is repeated because it has waited.
 const maxHibernations = 8
 
+// mayHibernate reports whether a turn may give its sandbox up once more. Each repetition has the
+// whole limit of computing time, for it repeats what the part before it has computed; all parts
+// together compute two and a half times the limit at most.
+func (h *hibernated) mayHibernate(l turn.Limits) bool {
+	return h == nil || h.times < maxHibernations && h.cpu <= l.CPU/2
+}
+
 // hibernate stops a turn that only waits for effects which can go on without it. It reports false
 // for any other, which waits on. The journal is durable first, so that the turn can be repeated.
 func (o *ops) hibernate(op abi.Op, awaited []*reply, until time.Time) (*abi.Error, bool) {
@@ -27,9 +34,13 @@ func (o *ops) hibernate(op abi.Op, awaited []*reply, until time.Time) (*abi.Erro
 	if err := j.flush(j.last); err != nil {
 		return j.journalError(op, err), true
 	}
-	h := &hibernated{group: j.group, running: map[string]runningEffect{}, until: until, attempt: j.attempt, marked: j.attemptMarked, times: j.hibernations + 1, calls: j.calls, costs: o.costs}
+	h := &hibernated{group: j.group, running: map[string]runningEffect{}, until: until, attempt: j.attempt, marked: j.attemptMarked, times: 1, calls: j.calls, costs: o.costs, shapes: j.shapes}
+	if before := j.resumed; before != nil {
+		h.times, h.cpu = before.times+1, before.cpu
+	}
 	for _, r := range j.inFlight {
 		if !r.async.unlink() { // the turn is ending
+			h.cancel()
 			return nil, false
 		}
 		h.running[r.call.path] = runningEffect{r.async, r.reserved, r.reservedDay, r.model}
@@ -65,9 +76,12 @@ type hibernated struct {
 	until   time.Time
 	attempt int
 	marked  bool
-	times   int
-	calls   map[abi.Op]int64
-	costs   *requestCosts
+	// times is how often the turn has hibernated, cpu the computing time of its parts so far.
+	times  int
+	cpu    time.Duration
+	calls  map[abi.Op]int64
+	costs  *requestCosts
+	shapes *callShapes
 }
 
 var _ swarm.Hibernated = (*hibernated)(nil)
@@ -122,9 +136,19 @@ func (h *hibernated) close() {
 	}
 }
 
+// cancel ends the effects that the end of the turn does not end any more.
+func (h *hibernated) cancel() {
+	for _, e := range h.running {
+		e.async.cancel()
+	}
+}
+
 // resume goes on with a turn that has hibernated.
 func (j *journal) resume(h *hibernated) {
-	j.attempt, j.attemptMarked, j.hibernations = h.attempt, h.marked, h.times
+	j.attempt, j.attemptMarked = h.attempt, h.marked
+	if j.shapes = h.shapes; j.shapes != nil {
+		j.shapes.carried = true
+	}
 	j.group, j.resumed, j.repeated = h.group, h, make(chan struct{})
 	j.group.notifier.notify() // what Await has received may be for another reply
 }

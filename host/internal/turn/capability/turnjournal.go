@@ -67,6 +67,7 @@ func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
 	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
 	switch {
 	case j.hibernated != nil:
+		j.hibernated.cpu += out.Usage.CPU
 		out.Hibernated = j.hibernated
 		return out
 	case j.suspended:

@@ -39,7 +39,7 @@ type wait struct {
 func (o *ops) beginWait() wait {
 	o.j.endRepeat()
 	w := o.waits
-	if w == nil || o.action != nil || o.j.hibernations >= maxHibernations {
+	if w == nil || o.action != nil {
 		return wait{}
 	}
 	if w.kept.Add(1) <= w.bound {
