@@ -124,12 +124,12 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error
 		return nil, errors.Join(err, l.Close())
 	}
 	l.exec = capability.NewExecutor(l.bindings(), opt.Loader.modules, wasm.Recipe())
-	l.exec.Waits().Bound(keptWaits(cfg.Limits.WaitingTurns), capability.HibernateAfter)
+	l.exec.WaitingTurns().Bound(boundWaitingTurns(cfg.Limits.WaitingTurns), capability.HibernateAfter)
 	return l, l.tools.activate(l.servers)
 }
 
-// keptWaits is the bound of turns that wait with their sandbox; 0 in the file is unlimited.
-func keptWaits(turns int) int {
+// boundWaitingTurns is the bound of turns that wait with their sandbox; 0 in the file is unlimited.
+func boundWaitingTurns(turns int) int {
 	if turns == 0 {
 		return math.MaxInt
 	}

@@ -73,7 +73,7 @@ func (w *world) startHost(dir string) (*host, error) {
 		return nil, err
 	}
 	h.exec = capability.NewExecutor(w.bindings(), nil, "simulation")
-	h.exec.Waits().Bound(w.waits, time.Millisecond)
+	h.exec.WaitingTurns().Bound(w.waits, time.Millisecond)
 	h.router = router.New(router.Options{
 		Local: swarmName, Peers: peerList{}, Egress: egress.Options{Dial: w.peer.dial}, Logger: w.log,
 		RandomBelow: func(below time.Duration) time.Duration { return below / 2 },
@@ -94,7 +94,7 @@ func (w *world) startHost(dir string) (*host, error) {
 		err := <-done
 		h.cancel()
 		h.failed = errors.Join(err, <-done)
-		w.countMany("turn without a sandbox", int(h.exec.Waits().Hibernated()))
+		w.countMany("turn without a sandbox", int(h.exec.WaitingTurns().CountHibernations()))
 		close(h.over)
 	}()
 	return h, nil

@@ -70,8 +70,8 @@ type CommittedTurn struct {
 	Agent string
 	// Tier is the tier of the message that the turn has handled.
 	Tier int
-	// Waits means that the turn waits for people, and goes on afterwards.
-	Waits bool
+	// Suspended means that the turn waits for people, and goes on afterwards.
+	Suspended bool
 	// Failure is nil for a turn that returned.
 	Failure *Failure
 	// Queued is the time from its claim to its start, Wall from its start to its commit.
@@ -104,7 +104,7 @@ func newCommittedTurn(turn *Turn, out Outcome, now time.Time) *CommittedTurn {
 		turn.rt.traces.setCalls(turn.rec, turn.row.N, out.Calls)
 	}
 	return &CommittedTurn{
-		N: turn.row.N, Agent: turn.agent.Name, Tier: turn.row.Tier, Waited: turn.waited, Memory: out.Memory, Waits: out.Suspended != nil, Failure: out.Failure,
+		N: turn.row.N, Agent: turn.agent.Name, Tier: turn.row.Tier, Waited: turn.waited, Memory: out.Memory, Suspended: out.Suspended != nil, Failure: out.Failure,
 		Queued: turn.queued, Wall: max(0, now.Sub(turn.start)), Usage: usage, Exceeded: turn.run.exceeded,
 		Parent: turn.row.Trace, Trace: turn.trace, Start: turn.start, Calls: out.Calls,
 	}

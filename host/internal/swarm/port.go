@@ -30,13 +30,13 @@ type Outcome struct {
 	// Suspended are the calls that suspend the turn: only people can answer them. The
 	// record of a suspended turn has no end.
 	Suspended []BreakpointCall
-	// Hibernated, if set, waits for the turn, which has no end and all of its record durable: it
+	// Hibernation, if set, waits for the turn, which has no end and all of its record durable: it
 	// goes on from there.
-	Hibernated Hibernated
+	Hibernation Hibernation
 }
 
-// Hibernated is a turn that waits for answers without a sandbox.
-type Hibernated interface {
+// Hibernation is a turn that waits for answers without a sandbox.
+type Hibernation interface {
 	// Await returns when the turn should go on: an answer has come, the turn is interrupted, or
 	// ctx has ended.
 	Await(ctx context.Context, interrupted <-chan struct{})

@@ -71,8 +71,8 @@ type Turn struct {
 	// repeated.
 	prior  *PriorAttempt
 	replay *Entry
-	// hibernated is what ran while the turn had no sandbox.
-	hibernated Hibernated
+	// hibernation is what ran while the turn had no sandbox.
+	hibernation Hibernation
 	// emits counts what the turn has emitted, repetitions included.
 	emits int64
 	// journaled is set when the turn has written to its record.

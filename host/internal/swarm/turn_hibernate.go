@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Hibernated is what an earlier part of the turn left running when it gave its sandbox up, nil for
-// a turn that has not hibernated.
-func (t *Turn) Hibernated() Hibernated { return t.hibernated }
+// Hibernation is what an earlier part of the turn left running when it gave its sandbox up, nil
+// for a turn that has not hibernated.
+func (t *Turn) Hibernation() Hibernation { return t.hibernation }
 
 // wakeTurn waits until a turn without a sandbox can go on, and repeats it up to there. A turn whose
 // context has ended is ended without a repetition. The outcome has what all parts have used.
@@ -25,7 +25,7 @@ func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup,
 
 // repeatTurn runs a turn again once an answer is there, or ends it.
 func (r *Runtime) repeatTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
-	h := part.Hibernated
+	h := part.Hibernation
 	setup.slot.SetWaiting(true)
 	h.Await(ctx, setup.run.interrupted)
 	prior, err := r.loadPriorAttempt(ctx, t, setup.run.row, setup.rec)
@@ -42,7 +42,7 @@ func (r *Runtime) repeatTurn(ctx context.Context, t *activeTask, setup *turnSetu
 		out.Calls, out.Memory = part.Calls, part.Memory
 		return asleep, out
 	}
-	next.hibernated, next.spans = h, asleep.spans
+	next.hibernation, next.spans = h, asleep.spans
 	next.logs.copyLines(&asleep.logs)
 	return next, r.execute(ctx, next)
 }
@@ -60,4 +60,4 @@ func (r *Runtime) newSleepingTurn(t *activeTask, setup *turnSetup, turn *Turn) *
 
 // isRepeatingItself reports whether a call is repeated that the turn has made before it hibernated.
 // Its log lines, spans and timers are still there.
-func (t *Turn) isRepeatingItself() bool { return t.hibernated != nil && t.replay != nil }
+func (t *Turn) isRepeatingItself() bool { return t.hibernation != nil && t.replay != nil }

@@ -127,7 +127,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	stop := context.AfterFunc(r.lifetime, func() { setup.run.cancel(errShutdown) })
 	defer stop()
 	out := r.execute(ctx, turn)
-	for out.Hibernated != nil {
+	for out.Hibernation != nil {
 		turn, out = r.wakeTurn(ctx, t, setup, turn, out)
 	}
 	setup.slot.SetWaiting(false)

@@ -97,7 +97,7 @@ func (w *Work) Committed(c swarm.Change) {
 	for i := range c.Queued {
 		w.count(w.messages, 1, c.Task.Tenant, string(c.Queued[i].Type))
 	}
-	if c.Turn != nil && !c.Turn.Waits {
+	if c.Turn != nil && !c.Turn.Suspended {
 		w.countTurn(c.Task, c.Turn)
 	}
 	if c.To != c.From {

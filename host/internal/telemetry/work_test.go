@@ -57,7 +57,7 @@ func TestWork(t *testing.T) {
 		return &swarm.CommittedTurn{N: 1, Agent: "math", Failure: f, Queued: time.Millisecond, Wall: time.Second, Usage: swarm.Usage{CPU: 500 * time.Millisecond}}
 	}
 	w.Committed(swarm.Change{Task: taskOfAcme, To: swarm.StateRunning, Queued: []swarm.MailShape{{Type: mail.Request}}})
-	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StatePaused, Turn: &swarm.CommittedTurn{N: 1, Agent: "math", Waits: true}})
+	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StatePaused, Turn: &swarm.CommittedTurn{N: 1, Agent: "math", Suspended: true}})
 	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StatePaused, To: swarm.StateRunning})
 	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StateRunning, Turn: turn(nil), Queued: []swarm.MailShape{{Type: mail.Request}, {Type: mail.Broadcast}}})
 	failure := &swarm.Failure{Cause: "fuel", Limit: "fuel", Message: "a text that is not for operators"}

@@ -40,7 +40,7 @@ func (s *Server) opMetrics() []telemetry.Family {
 		denied.Samples = append(denied.Samples, telemetry.Sample{Labels: []string{d.Agent, d.Op.String()}, Value: float64(d.N)})
 	}
 	return []telemetry.Family{ops, denied,
-		telemetry.Counter("skep_turns_hibernated_total", "Times that a waiting turn gave its sandbox up; it is repeated when the answer is there.", s.opt.Library.Executor().Waits().Hibernated())}
+		telemetry.Counter("skep_turns_hibernated_total", "Times that a waiting turn gave its sandbox up; it is repeated when the answer is there.", s.opt.Library.Executor().WaitingTurns().CountHibernations())}
 }
 
 func (s *Server) retentionMetrics() []telemetry.Family {

@@ -55,7 +55,7 @@ func (b *changeEvents) addTurn(t *swarm.CommittedTurn) {
 	e := Event{Kind: Turn, Agent: t.Agent, Turn: t.N, State: "ok", Usage: newUsage(t.Usage)}
 	e.Usage.Queued, e.Usage.Wall = milliseconds(t.Queued), milliseconds(t.Wall)
 	switch f := t.Failure; {
-	case t.Waits:
+	case t.Suspended:
 		e.State = "waits"
 	case f != nil:
 		e.State = f.Cause

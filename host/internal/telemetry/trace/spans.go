@@ -17,7 +17,7 @@ import (
 // Committed sends the spans of a commit: of the turn that it ends with what the turn has called,
 // and of the task if it ends. It implements [swarm.Observer].
 func (s *Sender) Committed(c swarm.Change) {
-	if c.Turn != nil && !c.Turn.Waits {
+	if c.Turn != nil && !c.Turn.Suspended {
 		s.sendTurn(c)
 	}
 	if c.Trace != nil && c.To != c.From && c.To.Ended() {

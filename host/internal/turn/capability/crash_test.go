@@ -201,7 +201,7 @@ func (h *host) start(dies int64, behind bool) {
 	x := NewExecutor(h.bindings(), h.find, testRecipe)
 	h.exec = x
 	if h.hibernates {
-		x.Waits().Bound(0, time.Millisecond)
+		x.WaitingTurns().Bound(0, time.Millisecond)
 	}
 	if h.web == nil {
 		x.ops[abi.OpHTTPFetch] = worldly(&h.world)[abi.OpHTTPFetch]

@@ -82,12 +82,12 @@ type Allow struct {
 
 // Executor runs turns on the modules that its agents are bound to.
 type Executor struct {
-	bindings atomic.Pointer[map[Agent]Binding]
-	modules  Modules
-	recipe   string
-	ops      table
-	counter  OpCounter
-	waits    Waits
+	bindings     atomic.Pointer[map[Agent]Binding]
+	modules      Modules
+	recipe       string
+	ops          table
+	counter      OpCounter
+	waitingTurns WaitingTurns
 }
 
 var _ swarm.Executor = (*Executor)(nil)
@@ -98,7 +98,7 @@ var _ swarm.Executor = (*Executor)(nil)
 // runs; a turn recorded under another recipe is not repeated.
 func NewExecutor(bindings map[Agent]Binding, modules Modules, recipe string) *Executor {
 	x := &Executor{modules: modules, recipe: recipe, ops: builtinOps()}
-	x.waits.Bound(math.MaxInt, HibernateAfter)
+	x.waitingTurns.Bound(math.MaxInt, HibernateAfter)
 	x.Bind(bindings)
 	return x
 }
@@ -110,14 +110,14 @@ func (x *Executor) Bind(bindings map[Agent]Binding) { x.bindings.Store(&bindings
 // OpCounter counts the op calls of this executor's turns.
 func (x *Executor) OpCounter() *OpCounter { return &x.counter }
 
-// Waits bound the turns that keep their sandbox while they wait; at first all do.
-func (x *Executor) Waits() *Waits { return &x.waits }
+// WaitingTurns bounds the turns that keep their sandbox while they wait; at first all do.
+func (x *Executor) WaitingTurns() *WaitingTurns { return &x.waitingTurns }
 
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	b, ok := (*x.bindings.Load())[agentOf(t)]
 	costs := &requestCosts{}
-	before, _ := t.Hibernated().(*hibernated)
+	before, _ := t.Hibernation().(*hibernation)
 	if before != nil {
 		defer before.close()
 		costs = before.costs
@@ -149,10 +149,10 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	o.argsChecks = b.ArgsChecks
 	o.actions, o.modules, o.cpu, o.seed, o.actionUsage = b.Actions, x.modules, t.CPU(), t.Seed(), &actionUsage{}
 	if isRepeatable(b.Module) && before.mayHibernate(b.Limits) {
-		o.waits = &x.waits
+		o.waitingTurns = &x.waitingTurns
 	}
 	if before != nil {
-		j.resume(before)
+		j.wakeFrom(before)
 		o.costs.searches = 0 // they are repeated
 	} else {
 		o.costs.loadPrior(t.PriorAttempt(), t.MeteredUsage())

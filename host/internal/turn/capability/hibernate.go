@@ -15,7 +15,7 @@ const maxHibernations = 8
 // mayHibernate reports whether a turn may give its sandbox up once more. Each repetition has the
 // whole limit of computing time, for it repeats what the part before it has computed; all parts
 // together compute two and a half times the limit at most.
-func (h *hibernated) mayHibernate(l turn.Limits) bool {
+func (h *hibernation) mayHibernate(l turn.Limits) bool {
 	return h == nil || h.times < maxHibernations && h.cpu <= l.CPU/2
 }
 
@@ -34,8 +34,8 @@ func (o *ops) hibernate(op abi.Op, awaited []*reply, until time.Time) (*abi.Erro
 	if err := j.flush(j.last); err != nil {
 		return j.journalError(op, err), true
 	}
-	h := &hibernated{group: j.group, running: map[string]runningEffect{}, until: until, attempt: j.attempt, marked: j.attemptMarked, times: 1, calls: j.calls, costs: o.costs, shapes: j.shapes}
-	if before := j.resumed; before != nil {
+	h := &hibernation{group: j.group, running: map[string]runningEffect{}, until: until, attempt: j.attempt, marked: j.attemptMarked, times: 1, calls: j.calls, costs: o.costs, shapes: j.shapes}
+	if before := j.wokenFrom; before != nil {
 		h.times, h.cpu = before.times+1, before.cpu
 	}
 	for _, r := range j.inFlight {
@@ -53,8 +53,8 @@ func (o *ops) hibernate(op abi.Op, awaited []*reply, until time.Time) (*abi.Erro
 	for _, r := range j.inFlight {
 		r.async = nil
 	}
-	j.inFlight, j.hibernated = nil, h
-	o.waits.hibernated.Add(1)
+	j.inFlight, j.hibernation = nil, h
+	o.waitingTurns.hibernations.Add(1)
 	j.fail("hibernated", "", "the turn waits without its sandbox")
 	return j.stoppedError(op), true
 }
@@ -67,8 +67,8 @@ type runningEffect struct {
 	model       string
 }
 
-// hibernated is a turn that waits without a sandbox.
-type hibernated struct {
+// hibernation is a turn that waits without a sandbox.
+type hibernation struct {
 	group   *opGroup
 	running map[string]runningEffect // by the path of the call
 	awaited []*asyncOp
@@ -84,11 +84,11 @@ type hibernated struct {
 	shapes *callShapes
 }
 
-var _ swarm.Hibernated = (*hibernated)(nil)
+var _ swarm.Hibernation = (*hibernation)(nil)
 
 // Await returns when one of the awaited answers has come, or the turn must go on for another
 // reason.
-func (h *hibernated) Await(ctx context.Context, interrupted <-chan struct{}) {
+func (h *hibernation) Await(ctx context.Context, interrupted <-chan struct{}) {
 	var late <-chan time.Time
 	if !h.until.IsZero() {
 		timer := time.NewTimer(time.Until(h.until))
@@ -114,7 +114,7 @@ func (h *hibernated) Await(ctx context.Context, interrupted <-chan struct{}) {
 }
 
 // End ends the turn where it waits.
-func (h *hibernated) End(ctx context.Context, err error, spent swarm.Spend) swarm.Outcome {
+func (h *hibernation) End(ctx context.Context, err error, spent swarm.Spend) swarm.Outcome {
 	h.close()
 	var exit *turn.Exit
 	if ctx.Err() != nil {
@@ -129,7 +129,7 @@ func (h *hibernated) End(ctx context.Context, err error, spent swarm.Spend) swar
 
 // close ends the effects that no turn has taken back. They are deferred, so that all end when one
 // panics.
-func (h *hibernated) close() {
+func (h *hibernation) close() {
 	for path, e := range h.running {
 		delete(h.running, path)
 		defer e.async.Close()
@@ -137,19 +137,19 @@ func (h *hibernated) close() {
 }
 
 // cancel ends the effects that the end of the turn does not end any more.
-func (h *hibernated) cancel() {
+func (h *hibernation) cancel() {
 	for _, e := range h.running {
 		e.async.cancel()
 	}
 }
 
-// resume goes on with a turn that has hibernated.
-func (j *journal) resume(h *hibernated) {
+// wakeFrom goes on with a turn that has hibernated.
+func (j *journal) wakeFrom(h *hibernation) {
 	j.attempt, j.attemptMarked = h.attempt, h.marked
 	if j.shapes = h.shapes; j.shapes != nil {
 		j.shapes.carried = true
 	}
-	j.group, j.resumed, j.repeated = h.group, h, make(chan struct{})
+	j.group, j.wokenFrom, j.repeated = h.group, h, make(chan struct{})
 	j.group.notifier.notify() // what Await has received may be for another reply
 }
 
@@ -161,12 +161,12 @@ func (j *journal) endRepeat() {
 }
 
 // isRepeating reports whether the turn has hibernated and is not where it waited then.
-func (j *journal) isRepeating() bool { return j.resumed != nil && !isClosed(j.repeated) }
+func (j *journal) isRepeating() bool { return j.wokenFrom != nil && !isClosed(j.repeated) }
 
 // cancelledAfterRepeat is closed when the turn is interrupted, but not before it is where it waited:
 // the time that it gets to end begins there.
 func (j *journal) cancelledAfterRepeat(interrupted <-chan struct{}) <-chan struct{} {
-	if j.resumed == nil {
+	if j.wokenFrom == nil {
 		return interrupted
 	}
 	cancelled := make(chan struct{})
@@ -185,7 +185,7 @@ func (j *journal) cancelledAfterRepeat(interrupted <-chan struct{}) <-chan struc
 
 // takeRunning takes back the effect of a call that went on without its turn, nil for none.
 func (o *ops) takeRunning(ctx context.Context, c call) *reply {
-	h := o.j.resumed
+	h := o.j.wokenFrom
 	if h == nil {
 		return nil
 	}
@@ -202,10 +202,10 @@ func (o *ops) takeRunning(ctx context.Context, c call) *reply {
 
 // remaining is what is left of the timeout of a wait in which the turn has hibernated.
 func (j *journal) remaining(timeout time.Duration) time.Duration {
-	if j.resumed == nil || j.resumed.until.IsZero() {
+	if j.wokenFrom == nil || j.wokenFrom.until.IsZero() {
 		return timeout
 	}
-	left := max(0, time.Until(j.resumed.until))
-	j.resumed.until = time.Time{}
+	left := max(0, time.Until(j.wokenFrom.until))
+	j.wokenFrom.until = time.Time{}
 	return min(timeout, left)
 }

@@ -70,7 +70,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 // hibernated waits until turns have given their sandbox up n times.
 func (h *host) hibernated(n int64) {
 	h.t.Helper()
-	waitFor(h.t, fmt.Sprint(n, " turns without a sandbox"), func() bool { return h.exec.Waits().Hibernated() >= n })
+	waitFor(h.t, fmt.Sprint(n, " turns without a sandbox"), func() bool { return h.exec.WaitingTurns().CountHibernations() >= n })
 }
 
 // busy changes all that a turn can change, and asks twice in between.
@@ -194,15 +194,15 @@ func TestHibernateOnlyModelsAndRequests(t *testing.T) {
 	o := bareOps(t, table{abi.OpAction: {effect: func(*ops, context.Context, []byte, bool) (effectFunc, *abi.Error) {
 		return func(ctx context.Context, _ *asyncOp) *abi.Error { <-ctx.Done(); return nil }, nil
 	}}})
-	w := &Waits{}
+	w := &WaitingTurns{}
 	w.Bound(0, time.Millisecond)
-	o.waits = w
+	o.waitingTurns = w
 	a, fault := o.Submit(t.Context(), abi.OpAction, []byte("{}"))
 	if fault != nil {
 		t.Fatal(fault)
 	}
 	defer a.Close()
-	if fault, ok := o.hibernate(abi.OpAction, nil, time.Time{}); ok || fault != nil || w.Hibernated() != 0 {
+	if fault, ok := o.hibernate(abi.OpAction, nil, time.Time{}); ok || fault != nil || w.CountHibernations() != 0 {
 		t.Error("an action was left behind")
 	}
 }
@@ -227,7 +227,7 @@ func TestHibernateUntilTimeout(t *testing.T) {
 	if got := h.told(t); !strings.Contains(got[0], "nothing came within 300ms") {
 		t.Errorf("told %q", got)
 	}
-	if n := h.exec.Waits().Hibernated(); n != 1 {
+	if n := h.exec.WaitingTurns().CountHibernations(); n != 1 {
 		t.Errorf("%d turns without a sandbox, want 1", n)
 	}
 	if cause := <-m.ended; !errors.Is(cause, context.Canceled) {
@@ -329,7 +329,7 @@ func TestRepeatOfHibernatedTurn(t *testing.T) {
 	w, clock := &fakeWriter{}, &sleepingClock{}
 	j := newJournal(t.Context(), w, w, clock, func() time.Time { return later })
 	defer j.stop(nil)
-	j.resume(&hibernated{group: newOpGroup(w, 0)})
+	j.wakeFrom(&hibernation{group: newOpGroup(w, 0)})
 	interrupted := make(chan struct{})
 	close(interrupted)
 	cancelled := j.cancelledAfterRepeat(interrupted)

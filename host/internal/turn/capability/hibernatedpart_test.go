@@ -24,7 +24,7 @@ func TestHibernateAtTheEnd(t *testing.T) {
 	o := bareOps(t, table{abi.OpLLMChat: {outlives: true, effect: func(*ops, context.Context, []byte, bool) (effectFunc, *abi.Error) {
 		return func(ctx context.Context, _ *asyncOp) *abi.Error { begun <- struct{}{}; <-ctx.Done(); return nil }, nil
 	}}})
-	o.waits = &Waits{}
+	o.waitingTurns = &WaitingTurns{}
 	for range 2 {
 		a, fault := o.Submit(t.Context(), abi.OpLLMChat, []byte("{}"))
 		if fault != nil {
@@ -186,7 +186,7 @@ func TestHibernateBoundsComputing(t *testing.T) {
 		if a := s.answer(r); strings.Count(a.Body, `"text":"x`) != 4 {
 			t.Errorf("%+v", a)
 		}
-		if got := s.exec.Waits().Hibernated(); got != c.want {
+		if got := s.exec.WaitingTurns().CountHibernations(); got != c.want {
 			t.Errorf("a turn whose parts compute %v hibernates %d times, want %d", c.cpu, got, c.want)
 		}
 		s.stop()

@@ -314,7 +314,7 @@ func TestMostHibernations(t *testing.T) {
 	if got := strings.Count(a.Body, `"text":"x`); got != calls {
 		t.Errorf("%d answers of %d: %+v", got, calls, a)
 	}
-	if given, runs := s.exec.Waits().Hibernated(), runs.Load(); given != maxHibernations || runs != maxHibernations+1 {
+	if given, runs := s.exec.WaitingTurns().CountHibernations(), runs.Load(); given != maxHibernations || runs != maxHibernations+1 {
 		t.Errorf("given up %d times, run %d times", given, runs)
 	}
 }

@@ -61,8 +61,8 @@ type journal struct {
 	// suspended is set if the turn waits for people.
 	inFlight, breakpoints []*reply
 	suspended             bool
-	// hibernated is set if the turn has given its sandbox up, resumed if it goes on after that.
-	hibernated, resumed *hibernated
+	// hibernation is set if the turn has given its sandbox up, wokenFrom if it goes on after that.
+	hibernation, wokenFrom *hibernation
 	// repeated is closed when a resumed turn is where it waited.
 	repeated chan struct{}
 	// attempt is the number of this run; attemptMarked is set once the journal has it.

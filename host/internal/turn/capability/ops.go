@@ -24,8 +24,8 @@ type ops struct {
 	allow   Allow
 	fetcher Fetcher
 	costs   *requestCosts
-	// waits bound what waits with its sandbox; nil bounds nothing.
-	waits *Waits
+	// waitingTurns bounds what waits with its sandbox; nil bounds nothing.
+	waitingTurns *WaitingTurns
 	// models are the operator's models.
 	models map[string]Model
 	// actions are the actions with code that may be called. action is the action that

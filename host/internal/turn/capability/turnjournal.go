@@ -66,9 +66,9 @@ func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
 	out := swarm.Outcome{Calls: j.shapes.finish(), Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}, Memory: res.Memory}
 	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
 	switch {
-	case j.hibernated != nil:
-		j.hibernated.cpu += out.Usage.CPU
-		out.Hibernated = j.hibernated
+	case j.hibernation != nil:
+		j.hibernation.cpu += out.Usage.CPU
+		out.Hibernation = j.hibernation
 		return out
 	case j.suspended:
 		out.Suspended, out.Record = j.pendingBreakpoints(), j.record(nil)
