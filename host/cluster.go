@@ -159,6 +159,14 @@ func (h *Host) runSet(ctx context.Context) (swarm.RunSet, error) {
 	return h.member.Share(h.running, life[:]), nil
 }
 
+// clock returns the clock by which tasks go, nil for this host's own: hosts that share the server go by the server's.
+func (h *Host) clock() func() time.Time {
+	if h.member == nil {
+		return nil
+	}
+	return h.member.Now
+}
+
 // cluster returns the other hosts for the runtime, nil for none.
 func (h *Host) cluster() swarm.Cluster {
 	if h.member == nil {

@@ -103,7 +103,7 @@ func (h *Host) openAudit(context.Context) (err error) {
 }
 
 func (h *Host) openTokens(ctx context.Context) (err error) {
-	if h.tokens, err = auth.OpenTokens(ctx, h.store, nil); err != nil {
+	if h.tokens, err = auth.OpenTokens(ctx, h.store, h.clock()); err != nil {
 		return err
 	}
 	h.shareTokens()
@@ -151,7 +151,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 		Tools: mcp.Options{
 			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
 		},
-		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), Begun: h.begun(), IsAlike: h.isAlike(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
+		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), Begun: h.begun(), IsAlike: h.isAlike(), Now: h.clock(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
 	})
 	return err
 }
@@ -171,7 +171,7 @@ func (h *Host) openPeers(context.Context) error {
 	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {
 		return err
 	}
-	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.log})
+	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.log, Now: h.clock()})
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Observer: h.observers(), Sample: h.sample(),
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(),
 	})
 	if err != nil {
 		return err

@@ -61,6 +61,8 @@ type Options struct {
 	IsAlike func() bool
 	// EraseAll erases a tenant on all hosts that share the store; nil where no other host does.
 	EraseAll func(ctx context.Context, tenant string) error
+	// Now is the clock by which stored history is too old, default time.Now.
+	Now func() time.Time
 	// Adopted is called after a reload has put a configuration in force.
 	Adopted func(*config.Config)
 	Logger  *slog.Logger
@@ -108,6 +110,9 @@ var _ swarm.Library = (*Library)(nil)
 // and the tenants' loaded definitions as far as the file still covers them. Before the
 // first call of another method, [Library.Attach] gives it its runtime.
 func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
 	modules, err := opt.Loader.Load(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type Retention struct {
 	// named returns the digests of the modules that records name.
 	named   func(context.Context) (map[string]bool, error)
 	modules *moduleStore
+	now     func() time.Time
 	log     *slog.Logger
 
 	// swept reports that nothing was pruned since the last sweep of modules.
@@ -47,7 +48,7 @@ type Retention struct {
 func (l *Library) Retention(s config.Store) *Retention {
 	return &Retention{
 		records: s.JournalRetention, tasks: s.HistoryRetention,
-		prune: l.swarm.Prune, named: l.namedModules, modules: l.opt.Loader.modules, log: l.log,
+		prune: l.swarm.Prune, named: l.namedModules, modules: l.opt.Loader.modules, now: l.opt.Now, log: l.log,
 	}
 }
 
@@ -62,7 +63,7 @@ func (r *Retention) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := retainEvery
-		if !r.round(ctx, time.Now()) {
+		if !r.round(ctx, r.now()) {
 			next = retainSoon
 		}
 		timer.Reset(jitter(next))

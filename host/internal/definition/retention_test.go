@@ -121,7 +121,7 @@ func testRetention(t *testing.T, texts ...string) *Retention {
 	old := newTestModules(t)
 	mustKeep(t, old, texts...)
 	return &Retention{
-		modules: &moduleStore{dir: old.dir, used: map[string]bool{}}, log: slog.New(slog.DiscardHandler),
+		modules: &moduleStore{dir: old.dir, used: map[string]bool{}}, now: time.Now, log: slog.New(slog.DiscardHandler),
 		prune: func(context.Context, time.Time, time.Time) (swarm.Pruned, error) { return swarm.Pruned{}, nil },
 		named: func(context.Context) (map[string]bool, error) {
 			return map[string]bool{digestOf([]byte("named")): true}, nil

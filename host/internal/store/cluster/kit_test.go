@@ -70,12 +70,18 @@ func joinHost(t *testing.T, dsn string) *testHost {
 // joinLife is joinHost of a start with a name, and the name of the one before it.
 func joinLife(t *testing.T, dsn, life, prior string) *testHost {
 	t.Helper()
+	return joinAt(t, dsn, time.Unix(1000, 0), life, prior)
+}
+
+// joinAt is joinLife at a time of the host's own clock.
+func joinAt(t *testing.T, dsn string, own time.Time, life, prior string) *testHost {
+	t.Helper()
 	connector, err := postgres.NewConnector(dsn, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	connector.Shared = true
-	h := &testHost{clock: &clock{time.Unix(1000, 0)}, works: map[Slot]bool{}}
+	h := &testHost{clock: &clock{own}, works: map[Slot]bool{}}
 	if h.writer, err = postgres.OpenWriter(t.Context(), connector); err != nil {
 		t.Fatal(err)
 	}

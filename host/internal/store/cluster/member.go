@@ -37,6 +37,7 @@ type Member struct {
 	// config is what all hosts have alike. Its own is nil for nothing.
 	config sharedConfig
 	chores sharedChores
+	clock  serverClock
 
 	counters counters
 
@@ -79,7 +80,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 		work:    session{dsn: opts.DSN, settings: beatSettings, patience: beatPatience},
 		notices: session{dsn: opts.DSN}, watched: map[string]*watch{},
 		config: sharedConfig{wake: make(chan struct{}, 1), session: session{dsn: opts.DSN, settings: moveSettings, patience: beatPatience}},
-		chores: newSharedChores(opts.DSN),
+		chores: newSharedChores(opts.DSN), clock: serverClock{own: opts.Now},
 	}
 	defer func() {
 		if err != nil {
@@ -89,7 +90,7 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
 		return nil, err
 	}
-	if err := m.checkSlots(ctx); err != nil {
+	if err := errors.Join(m.checkSlots(ctx), m.beginClock(ctx)); err != nil {
 		return nil, err
 	}
 	return m, m.enlist(ctx)
@@ -120,7 +121,7 @@ func (m *Member) Beat(ctx context.Context) error {
 	return m.readAll(ctx, began, true)
 }
 
-// readAll reads who is alive, which slots they have, and the versions. A member is fenced that is not
+// readAll reads who is alive, which slots they have, the versions and the clock. A member is fenced that is not
 // among them.
 func (m *Member) readAll(ctx context.Context, began time.Time, member bool) error {
 	seen, err := m.readHosts(ctx)
@@ -137,6 +138,9 @@ func (m *Member) readAll(ctx context.Context, began time.Time, member bool) erro
 	var level int
 	if err == nil {
 		level, err = m.readLevel(ctx, &m.beats)
+	}
+	if err == nil {
+		err = m.readClock(ctx, &m.beats)
 	}
 	if err != nil {
 		m.unread()
