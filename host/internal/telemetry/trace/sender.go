@@ -65,13 +65,7 @@ func Open(ctx context.Context, opt Options) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the export of traces: %w", err)
 	}
-	// The variables of the environment that name a service come last: they win.
-	described, err := resource.New(ctx, resource.WithAttributes(
-		semconv.ServiceName("skep"), semconv.ServiceVersion(opt.Version), semconv.ServiceInstanceID(opt.Instance),
-	), resource.WithFromEnv())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("describe the host to the collector: %w", err), exporter.Shutdown(ctx))
-	}
+	described := describeHost(ctx, opt)
 	s := &Sender{queue: startQueue(exporter, opt.Queue, opt.Logger), ratio: sdktrace.TraceIDRatioBased(opt.Ratio), closed: opt.Closed}
 	s.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // it is decided before
@@ -82,6 +76,20 @@ func Open(ctx context.Context, opt Options) (*Sender, error) {
 	)
 	s.tracer = s.provider.Tracer("skep", trace.WithInstrumentationVersion(opt.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return s, nil
+}
+
+// describeHost returns what is said of the host with its spans. The variables of the environment
+// that name a service come last: they win. Malformed ones are left out, as
+// https://opentelemetry.io/docs/specs/otel/resource/sdk/#specifying-resource-information-via-an-environment-variable
+// has it.
+func describeHost(ctx context.Context, opt Options) *resource.Resource {
+	described, err := resource.New(ctx, resource.WithAttributes(
+		semconv.ServiceName("skep"), semconv.ServiceVersion(opt.Version), semconv.ServiceInstanceID(opt.Instance),
+	), resource.WithFromEnv())
+	if err != nil {
+		opt.Logger.Warn("OTEL_RESOURCE_ATTRIBUTES is not a list of KEY=VALUE, separated by commas; what is none of them is left out of traces", "err", fmt.Sprintf("%.500s", err.Error()))
+	}
+	return described
 }
 
 // retryFor is how long a batch is sent again that a collector cannot take.

@@ -1,11 +1,14 @@
 package trace_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,5 +126,46 @@ func TestSample(t *testing.T) {
 	}
 	if kept != 64 {
 		t.Errorf("%d of 256 are kept", kept)
+	}
+}
+
+// A malformed variable of the environment does not keep the host from its start: it is left out, and
+// the log has why. Those that can be read count.
+func TestMalformedEnvironment(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team=bees,nonsense")
+	t.Setenv("OTEL_SERVICE_NAME", "hive")
+	bodies := make(chan string, 8)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		unpacked, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		body, _ := io.ReadAll(unpacked)
+		bodies <- string(body)
+	}))
+	t.Cleanup(collector.Close)
+	var log bytes.Buffer
+	s, err := trace.Open(t.Context(), trace.Options{
+		Endpoint: collector.URL, Ratio: 1, Queue: 10, Timeout: time.Minute, Transport: http.DefaultTransport, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")
+	s.Committed(swarm.Change{Turn: &swarm.CommittedTurn{Agent: "a", Parent: parent, Trace: parent, Start: time.Now()}})
+	body := <-bodies
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"hive", "team", "bees"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in what the collector was sent: %q", want, body)
+		}
+	}
+	for _, want := range []string{"OTEL_RESOURCE_ATTRIBUTES", "nonsense"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in the log: %s", want, log.String())
+		}
 	}
 }
