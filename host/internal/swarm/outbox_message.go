@@ -101,7 +101,7 @@ func (t *Turn) newOutboxMessage(kind mail.Type, payloadID string, group remoteGr
 	m := t.newMessage(kind, payloadID, recipients, subject, body)
 	m.Payload.RecipientSwarms = []string{group.swarm}
 	m.Payload.RoutingInfo = routingInfo("remote_swarm", group.swarm)
-	return OutboxMessage{ID: m.ID, Peer: group.swarm, Message: m, Trace: t.trace}
+	return OutboxMessage{ID: m.ID, Peer: group.swarm, Message: m, Trace: t.Trace()}
 }
 
 // routingInfo makes a routing_info of names and values.

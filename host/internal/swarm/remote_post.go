@@ -40,7 +40,7 @@ func (mut *mutationBuilder) addRemoteRequest(p Post, n int64, target, swarm stri
 	})
 	m.Payload.RecipientSwarms = []string{swarm}
 	m.Payload.RoutingInfo = routingInfo("remote_swarm", swarm)
-	msg := OutboxMessage{ID: m.ID, Peer: swarm, Message: m, Post: n, Trace: mut.rowTrace(p.Trace)}
+	msg := OutboxMessage{ID: m.ID, Peer: swarm, Message: m, Post: n, Trace: mut.active.traces.leaving(mut.Task, mut.rowTrace(p.Trace))}
 	request, _ := msg.openRequest()
 	mut.addToOutbox(msg)
 	if mut.Task.Grace {

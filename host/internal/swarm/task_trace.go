@@ -33,22 +33,35 @@ func newTraces(secret []byte, sample func(id [16]byte) bool) *traces {
 }
 
 // begin returns the trace of a task that a message with the context caller has just created or
-// reopened.
+// reopened. One that is not kept, and that no caller has begun, is nil: it costs nothing.
 func (s *traces) begin(task Task, caller Trace, now time.Time) *TaskTrace {
 	if s == nil {
 		return nil
 	}
 	own := caller
 	if caller == (Trace{}) {
-		sum, flags := s.derive(task, 0, "trace"), "00"
+		sum := s.derive(task, 0, labelTrace)
 		id := [16]byte(sum[:16])
-		if s.sample(id) {
-			flags = "01"
+		if !s.sample(id) {
+			return nil
 		}
-		own.parent = "00-" + hex.EncodeToString(id[:]) + "-0000000000000000-" + flags
+		own.parent = "00-" + hex.EncodeToString(id[:]) + "-0000000000000000-01"
 	}
 	// The number of mutations tells one reopening from the next.
 	return &TaskTrace{Span: own.child(s.derive(task, task.Mutations, "task span")), Caller: Trace{parent: caller.parent}, Since: now}
+}
+
+// labelTrace derives the id of a task's trace.
+const labelTrace = "trace"
+
+// leaving returns the context that goes with a message of the context own to another host. For a
+// task whose trace is not kept it is made here: the other host does not keep it either.
+func (s *traces) leaving(task Task, own Trace) Trace {
+	if s == nil || own != (Trace{}) {
+		return own
+	}
+	sum := s.derive(task, 0, labelTrace)
+	return Trace{parent: "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-00"}
 }
 
 // ofTurn returns the context of a turn, whose message has the context parent.

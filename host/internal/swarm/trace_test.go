@@ -115,3 +115,40 @@ func TestTraceIsStored(t *testing.T) {
 		}
 	}
 }
+
+// A task whose trace is not kept, and that no caller has begun, carries no context, nor does its
+// mail; what it sends to another swarm has the one of a trace that is not kept, of its own id.
+func TestTraceNotKept(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) {
+		h.forward = anyForwarder{}
+		h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
+		h.def.Agents[0].Targets = append(h.def.Agents[0].Targets, "chief@depot")
+		h.opt.Sample = func([16]byte) bool { return false }
+	})
+	sent := map[string]swarm.Trace{}
+	for name, change := range map[string]func(*swarm.Post){
+		"agent": func(*swarm.Post) {}, "post": to("chief@depot"),
+		"caller": func(p *swarm.Post) { p.Trace = swarm.ParseTrace(someTrace, "") },
+	} {
+		h.mustPost(requestTo("chief@depot", "x"), task(name), change)
+		eventually(t, "the request leaves", func() bool { return len(h.record(name).Outbox) == 1 })
+		snap := h.record(name)
+		sent[name] = snap.Outbox[0].Trace
+		if has := snap.Task.Trace != nil; has != (name == "caller") {
+			t.Errorf("%s: the task has the trace %+v", name, snap.Task.Trace)
+		}
+	}
+	for _, name := range []string{"agent", "post"} {
+		id, span, kept := sent[name].IDs()
+		if kept || id == ([16]byte{}) || span == ([8]byte{}) || swarm.ParseTrace(sent[name].Parent(), "") != sent[name] {
+			t.Errorf("%s: the message has the context %q", name, sent[name].Parent())
+		}
+	}
+	if first, _, _ := sent["agent"].IDs(); strings.Contains(sent["post"].Parent(), fmt.Sprintf("%x", first)) {
+		t.Error("two tasks have one trace")
+	}
+	if _, _, kept := sent["caller"].IDs(); !kept || !strings.HasPrefix(sent["caller"].Parent(), someTrace[:36]) {
+		t.Errorf("a caller's trace goes on as %q", sent["caller"].Parent())
+	}
+}

@@ -87,8 +87,8 @@ func (t *Turn) Key() TaskKey { return t.task.key }
 // Hops counts the swarms that a message of the turn has passed when it leaves this one.
 func (t *Turn) Hops() int { return t.rec.Hops + 1 }
 
-// Trace is the context of the turn, which goes with what it sends.
-func (t *Turn) Trace() Trace { return t.trace }
+// Trace is the context that goes with what the turn sends to other hosts.
+func (t *Turn) Trace() Trace { return t.rt.traces.leaving(t.rec, t.trace) }
 
 // Traced reports whether the turn's calls are told to the observer.
 func (t *Turn) Traced() bool {
