@@ -57,6 +57,7 @@ func (s *Server) makeHandlers() error {
 	errorLog := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	s.public = rest.Server(s.api, loopback)
 	s.public.ErrorLog = errorLog
+	s.public.Handler = s.lameDuck.wrap(s.public.Handler)
 	if s.adminListener != nil {
 		loopback := listener.Loopback(s.adminListener.Addr())
 		metrics, err := s.registerMetrics()

@@ -105,6 +105,7 @@ type Server struct {
 	public, admin *http.Server
 	// adminListener is nil when it is off.
 	publicListener, adminListener *listener.Listener
+	lameDuck                      lameDuck
 	// http3 is nil where it is not served.
 	http3 *http3.Server
 	// certs is nil without TLS.
@@ -233,7 +234,7 @@ func (s *Server) Serve(ctx context.Context, turnsEnded <-chan struct{}) error {
 // the last turn has ended.
 const answerGrace = 2 * time.Second
 
-// shutdown takes no new callers and waits for handlers for the configured grace,
+// shutdown sends callers elsewhere, and waits for handlers for the configured grace,
 // which turns may use up, plus answerGrace. The admin listener closes last.
 func (s *Server) shutdown(turnsEnded <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opt.Config.Server.ShutdownGrace+answerGrace)
@@ -242,6 +243,7 @@ func (s *Server) shutdown(turnsEnded <-chan struct{}) {
 	if s.http3 != nil {
 		public.Go(func() { s.endHTTP3(ctx) })
 	}
+	s.lameDuck.await(s.publicListener.Counts().Open)
 	s.shutdownServer(ctx, s.public)
 	public.Wait()
 	<-turnsEnded

@@ -69,13 +69,15 @@ func (s *reloadSite) readiness(t *testing.T, host int) (status int, text string)
 
 func (s *reloadSite) waitReady(t *testing.T, host int) {
 	t.Helper()
+	var status int
+	var text string
 	for range patience {
-		if status, _ := s.readiness(t, host); status == http.StatusOK {
+		if status, text = s.readiness(t, host); status == http.StatusOK {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("host %d does not get ready", host)
+	t.Fatalf("host %d does not get ready: %d, %s", host, status, text)
 }
 
 // runs returns the digest of what a host runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,20 +17,34 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// balancer sends each request to the next host that it can connect to. Whatever is no success and no 503
-// is a failure.
+// balancer sends each request to the next host. One that it cannot connect to, or that has answered with 503, gets
+// none for a second. Whatever is no success and no 503 is a failure. No connection is used twice: a host may close
+// one in the moment in which a second request is sent on it.
 type balancer struct {
 	t       *testing.T
+	carrier http.Transport
 	hosts   []*hosttest.Process
 	next    atomic.Int64
 	refused atomic.Int64 // with 503
+	away    sync.Map     // of the address: when it gets requests again
+}
+
+// choose returns the address of the next host that is not away, or any.
+func (b *balancer) choose() (addr string) {
+	for range b.hosts {
+		addr = b.hosts[int(b.next.Add(1))%len(b.hosts)].Addr
+		if back, ok := b.away.Load(addr); !ok || time.Now().After(back.(time.Time)) {
+			break
+		}
+	}
+	return addr
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		one := r.Clone(r.Context())
-		one.URL.Host = b.hosts[int(b.next.Add(1))%len(b.hosts)].Addr
+		one.URL.Host = b.choose()
 		one.Host = one.URL.Host
 		if r.GetBody != nil {
 			var err error
@@ -37,20 +52,22 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 				return nil, err
 			}
 		}
-		rsp, err := http.DefaultTransport.RoundTrip(one)
+		rsp, err := b.carrier.RoundTrip(one)
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && r.Context().Err() == nil {
+			b.away.Store(one.Host, time.Now().Add(time.Second))
 			time.Sleep(time.Millisecond)
 			continue
 		}
 		switch {
 		case err != nil:
 			if r.Context().Err() == nil {
-				b.t.Errorf("%s %s at %s: %v", r.Method, r.URL.Path, one.URL.Host, err)
+				b.t.Errorf("%s %s at %s: %v", r.Method, r.URL.Path, one.Host, err)
 			}
 		case rsp.StatusCode == http.StatusServiceUnavailable:
+			b.away.Store(one.Host, time.Now().Add(time.Second))
 			b.refused.Add(1)
 		case rsp.StatusCode >= http.StatusBadRequest:
-			b.t.Errorf("%s %s at %s: %s", r.Method, r.URL.Path, one.URL.Host, rsp.Status)
+			b.t.Errorf("%s %s at %s: %s", r.Method, r.URL.Path, one.Host, rsp.Status)
 		}
 		return rsp, err
 	}
@@ -62,7 +79,7 @@ func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	hosts := hostsOf(t, 3)
 	clientsOf(hosts)
-	b := &balancer{t: t, hosts: hosts}
+	b := &balancer{t: t, carrier: http.Transport{DisableKeepAlives: true}, hosts: hosts}
 	c, err := client.New(client.Options{URL: "http://hosts.example", Token: hosttest.ScriptKey, Patience: 2 * time.Minute, HTTP: &http.Client{Transport: b}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Pair is a primary and a standby that follows it. A killed primary is replaced by its standby.
@@ -48,8 +50,15 @@ func (p *Pair) DSN(params ...string) string {
 // Promote makes the standby of a killed primary the primary.
 func (p *Pair) Promote(t testing.TB) {
 	t.Helper()
-	if err := p.Standby.run(t.Context(), "SELECT pg_promote(true)"); err != nil {
-		t.Fatal(err)
+	for {
+		err := p.Standby.run(t.Context(), "SELECT pg_promote(true)")
+		if err == nil {
+			break
+		}
+		// What it replays may call a query off: https://www.postgresql.org/docs/15/hot-standby.html#HOT-STANDBY-CONFLICT
+		if conflict, ok := errors.AsType[*pgconn.PgError](err); !ok || conflict.Code != "40001" {
+			t.Fatal(err)
+		}
 	}
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
