@@ -13,9 +13,9 @@ import (
 	"skep/host/internal/store/pgtest"
 )
 
-// TestStopWhileTurnCommits: a host whose turn cannot commit, because the server is away, stops in a bounded
-// time, alone on its server and beside others. What it had accepted goes on at the next start. Its turn is not to blame
-// for a stop that the others could not be told of.
+// TestStopWhileTurnCommits: a host whose turn cannot commit, because the server is away or stands still with its
+// connections open, stops in a bounded time, alone on its server and beside others. What it had accepted goes on
+// at the next start. Its turn is not to blame for a stop that the others could not be told of.
 func TestStopWhileTurnCommits(t *testing.T) {
 	t.Parallel()
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
@@ -39,15 +39,20 @@ func TestStopWhileTurnCommits(t *testing.T) {
 			if _, err := c.PostAsync(t.Context(), post); err != nil {
 				t.Fatal(err)
 			}
-			server.Kill(t)
+			leave, back := server.Freeze, server.Thaw
+			if alone {
+				leave, back = server.Kill, server.Start
+			}
+			leave(t)
 			p.Signal(syscall.SIGTERM)
-			if code, log := p.End(); code < 0 {
-				t.Fatalf("the host does not end: %s", log)
+			code, log := p.End()
+			if code < 0 || !strings.Contains(log, "the host stops and waits no longer for its PostgreSQL server") {
+				t.Fatalf("the host does not end, or does not tell what it gives up: %s", log)
 			}
 			if !alone {
 				wantEndedLife(t, p)
 			}
-			server.Start(t)
+			back(t)
 			p.Start()
 			if err := hosttest.CheckAnswer(t.Context(), p.Client(), post, false, "boss got [Re: s] echo: t1"); err != nil {
 				t.Error(err)

@@ -23,6 +23,9 @@ type Connector struct {
 	Logger *slog.Logger
 	// Shared leaves other hosts their writes.
 	Shared bool
+	// stop ends once the host stops, for all connectors that are made of this one.
+	stop    context.Context
+	stopped context.CancelFunc
 }
 
 // NewConnector makes a connector for a DSN. numbers names, by table, the column that numbers
@@ -33,7 +36,10 @@ func NewConnector(dsn string, numbers map[string]string) (*Connector, error) {
 	if err != nil {
 		return nil, ErrDSN
 	}
-	return &Connector{config: config, numbers: numbers}, nil
+	c := &Connector{config: config, numbers: numbers}
+	c.stop, c.stopped = context.WithCancel(context.Background())
+	config.DialFunc = boundStop(config.DialFunc, c.stop)
+	return c, nil
 }
 
 // ReadOnly returns a connector whose connections cannot write.
@@ -44,7 +50,7 @@ func (c *Connector) ReadOnly() *Connector {
 		// To target_session_attrs=read-write such a connection is one to a standby.
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return &Connector{config: config, readOnly: true}
+	return &Connector{config: config, readOnly: true, stop: c.stop, stopped: c.stopped}
 }
 
 // Durable returns a connector whose commits are acknowledged when they are durable.
@@ -53,7 +59,7 @@ func (c *Connector) Durable() *Connector {
 	for name, value := range writerSettings {
 		config.RuntimeParams[name] = value
 	}
-	return &Connector{config: config, numbers: c.numbers, readOnly: c.readOnly}
+	return &Connector{config: config, numbers: c.numbers, readOnly: c.readOnly, stop: c.stop, stopped: c.stopped}
 }
 
 // Host names the server.

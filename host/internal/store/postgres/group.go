@@ -104,17 +104,15 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{config: config, log: c.Logger, shared: c.Shared}
+	h := &host{config: config, log: c.Logger, shared: c.Shared, stop: c.stop, stopped: c.stopped}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	h.stop, h.stopped = context.WithCancel(context.Background())
 	err = checkServer(ctx, conn.pg, c.Replicated)
 	if err == nil {
 		err = conn.takeOver(ctx, h)
 	}
 	if err != nil {
-		h.stopped()
 		return nil, errors.Join(err, conn.Close())
 	}
 	conn.host = h
@@ -198,8 +196,8 @@ func (c *Conn) lock(ctx context.Context, shared bool) error {
 // HID returns the number of the host, which no other ever has.
 func (c *Conn) HID() int64 { return c.host.hid }
 
-// StopWaiting makes groups fail that wait for a server, now and later. It may be called while
-// the connection is in use.
+// StopWaiting makes groups fail that wait for a server, now and later: for one that is away at once, for an
+// answer after [stopLimit]. It may be called while the connection is in use.
 func (c *Conn) StopWaiting() { c.host.stopped() }
 
 // BeginGroup begins a group.

@@ -20,6 +20,9 @@ const (
 // may still lose.
 func (c *Conn) findOutcome(ctx context.Context, cause error) error {
 	c.open, c.pending = false, c.pending[:0]
+	if c.host.end != nil {
+		return c.host.end
+	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		seq, dead, err := c.askOutcome(ctx)
 		c.leaveReadOnly(err)
@@ -49,11 +52,18 @@ func (c *Conn) findOutcome(ctx context.Context, cause error) error {
 		select {
 		case <-time.After(pause):
 		case <-c.host.stop.Done():
-			return errors.Join(orElse(cause, "the connection is gone"), err)
+			return c.giveUp(ctx, errors.Join(orElse(cause, "the connection is gone"), err))
 		case <-ctx.Done():
 			return errors.Join(orElse(cause, "the connection is gone"), err)
 		}
 	}
+}
+
+// giveUp lets no group wait any more for a server that is away while the host stops.
+func (c *Conn) giveUp(ctx context.Context, err error) error {
+	c.host.log.WarnContext(ctx, "the host stops and waits no longer for its PostgreSQL server: what the server has not acknowledged is refused. Tasks go on at the next start with what it has", "err", err)
+	c.host.end = err
+	return err
 }
 
 func orElse(err error, text string) error {
@@ -72,7 +82,9 @@ const endSession = `SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_a
 // askOutcome asks for the newest group of this host, on a new connection if need be.
 func (c *Conn) askOutcome(ctx context.Context) (seq int64, dead bool, err error) {
 	if c.pg.IsClosed() {
-		pg, err := pgconn.ConnectConfig(ctx, c.host.config)
+		connect, done := boundConnect(ctx, c.host.stop)
+		pg, err := pgconn.ConnectConfig(connect, c.host.config)
+		done()
 		if err != nil {
 			return 0, false, err
 		}

@@ -307,7 +307,12 @@ func (d *serverDatabase) overwriteDeleted(ctx context.Context, _ *Store, last ch
 func (d *serverDatabase) closing() { d.below.StopWaiting() }
 
 // StopWaiting makes writes fail that wait for a server, now and later.
-func (s *Store) StopWaiting() { s.writer.database.closing() }
+func (s *Store) StopWaiting() {
+	if s.keyring != nil { // a write may wait for a key
+		s.keyring.interrupt()
+	}
+	s.writer.database.closing()
+}
 
 func (d *serverDatabase) close(context.Context) error { return nil }
 

@@ -175,7 +175,9 @@ func (s *Store) Close() error { return s.close() }
 // release undoes as much of Open as was done.
 func (s *Store) release() error {
 	var errs []error
-	if s.keyring != nil {
+	if s.writer != nil {
+		s.StopWaiting() // chores end with their writes
+	} else if s.keyring != nil {
 		s.keyring.interrupt()
 	}
 	s.chores.stop()
