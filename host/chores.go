@@ -94,14 +94,6 @@ func (c chores) End(of cluster.Chore) {
 	}
 }
 
-// begun is [definition.Options.Begun].
-func (h *Host) begun() func() bool {
-	if h.member == nil {
-		return nil
-	}
-	return h.member.HasBegun
-}
-
 // isAlike is [definition.Options.IsAlike].
 func (h *Host) isAlike() func() bool {
 	if h.member == nil {

@@ -40,6 +40,10 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 		}
 		return 0
 	}
+	opt.Begun = func() bool {
+		m := joined.Load()
+		return m != nil && m.HasBegun()
+	}
 	var err error
 	if h.store, err = datadir.OpenShared(ctx, h.opt.DataDir, h.opt.Config.Store, opt); err != nil {
 		return err

@@ -151,7 +151,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 		Tools: mcp.Options{
 			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
 		},
-		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), Begun: h.begun(), IsAlike: h.isAlike(), Now: h.clock(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
+		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), IsAlike: h.isAlike(), Now: h.clock(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
 	})
 	return err
 }

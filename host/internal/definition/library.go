@@ -54,8 +54,6 @@ type Options struct {
 	// Agree puts the parts of a file in force on all hosts that share the store, or on none; nil where
 	// no other host does.
 	Agree func(ctx context.Context, parts map[string]string) error
-	// Begun reports whether the host has read which keys the others have destroyed; nil where no other host does.
-	Begun func() bool
 	// IsAlike reports whether the other hosts have in force what this one has, but for what tenants have loaded; nil where
 	// no other host does.
 	IsAlike func() bool

@@ -211,25 +211,6 @@ func TestForgetErased(t *testing.T) {
 	h.wantWhole(t)
 }
 
-// TestLoadBeforeBegun: a host that has not begun among others loads nothing. The key that it has of a tenant may be
-// destroyed: what it seals would have the tenant erased once more.
-func TestLoadBeforeBegun(t *testing.T) {
-	t.Parallel()
-	h, _ := newTestLibrary(t)
-	begun := false
-	h.opt.Begun = func() bool { return begun }
-	if err := h.loadDescribed(t, "early"); !errors.Is(err, swarm.ErrUnavailable) {
-		t.Errorf("before the host has begun: %v", err)
-	}
-	if stored, _ := h.countOwn(t); stored != 0 {
-		t.Errorf("%d definitions are stored", stored)
-	}
-	begun = true
-	if err := h.loadDescribed(t, "late"); err != nil {
-		t.Error(err)
-	}
-}
-
 // lateStore fails writes of what is loaded at their end, when they are durable, or before
 // they begin.
 type lateStore struct {

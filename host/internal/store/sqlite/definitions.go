@@ -52,13 +52,14 @@ func swarmOf(tenant, name string) swarm.TaskKey {
 	return swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant, Swarm: name}}
 }
 
-// beginSwarmWrite begins a write to a swarm as [Store.enter] does to a task.
+// beginSwarmWrite begins a write to a swarm as [Store.beginEarly] does to a task: what a tenant has loaded is kept
+// before the host begins.
 func (s *Store) beginSwarmWrite(tenant, name string) (c closer, leave func(), err error) {
 	if tenant == "" {
 		s.gate.RLock()
 		return closer{opener: s.opener(swarmOf("", name))}, s.gate.RUnlock, nil
 	}
-	return s.beginWrite(swarmOf(tenant, name))
+	return s.beginEarly(swarmOf(tenant, name))
 }
 
 // AddDefinition keeps a definition; it is durable on return. One that is there

@@ -65,7 +65,7 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: connector.Host(), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger}
+	s := &Store{path: connector.Host(), erasing: map[string]bool{}, storage: opts.Storage, begun: opts.Begun, log: opts.Logger}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())

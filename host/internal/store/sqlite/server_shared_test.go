@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
 	"skep/host/internal/swarm"
@@ -311,6 +312,47 @@ func TestSharedErase(t *testing.T) {
 				s.UnblockTenant(tenant)
 			}
 		}
+	}
+}
+
+// TestWriteBeforeBegun: a host that has not begun among others writes nothing for a tenant. The key that it has may be
+// destroyed: what it seals would have the tenant, which has begun anew, erased once more.
+func TestWriteBeforeBegun(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	other := openShared(t, dsn)
+	record := func(name string) state.Record {
+		return state.Record{Key: testState("acme", name), Value: []byte(planted)}
+	}
+	if _, err := other.GatewayState().Put(t.Context(), record("old")); err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	opts := Options{Keyring: &keyring.Options{KEK: bytes.Repeat([]byte{7}, 32)}, Begun: func() bool { return begun }}
+	s, err := OpenServer(t.Context(), Server{DSN: dsn, Shared: true}, opts)
+	mustDo(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	other.BlockTenant("acme")
+	mustDo(t, other.RemoveTenant(t.Context(), "acme"))
+	other.UnblockTenant("acme")
+	_, err = other.GatewayState().Put(t.Context(), record("new"))
+	mustDo(t, err)
+	if _, err := s.GatewayState().Put(t.Context(), record("early")); !errors.Is(err, swarm.ErrUnavailable) {
+		t.Errorf("a record before the host has begun: %v", err)
+	}
+	d := testDefinition("acme", "early")
+	if err := s.LoadDefinition(t.Context(), Loaded{Tenant: "acme", Swarm: d.Swarm, Text: []byte("{}")}, d); !errors.Is(err, swarm.ErrUnavailable) {
+		t.Errorf("a definition before the host has begun: %v", err)
+	}
+	if err := s.AddDefinition(t.Context(), testDefinition("", "operator")); err != nil {
+		t.Errorf("the operator's definition: %v", err)
+	}
+	mustDo(t, s.Refresh(t.Context()))
+	begun = true
+	_, err = s.GatewayState().Put(t.Context(), record("late"))
+	mustDo(t, err)
+	if erase, _, err := openShared(t, dsn).Undone(t.Context()); len(erase) != 0 || err != nil {
+		t.Errorf("tenants that are to be erased once more: %v, %v", erase, err)
 	}
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	// Level is the feature level of the hosts that share the store, which all of them read;
 	// nil where one host has it alone.
 	Level func() int
+	// Begun reports whether the host has read which keys the others have destroyed; nil where no other host does.
+	Begun func() bool
 }
 
 // Store is a data directory in use. Its methods are safe for concurrent use.
@@ -56,6 +58,8 @@ type Store struct {
 
 	// storage may be nil.
 	storage func(tenant string) int64
+	// begun may be nil.
+	begun func() bool
 
 	// gate is held shared by every write from sealing to its end. Who holds it
 	// alone knows that no body is on its way.
@@ -148,8 +152,17 @@ func openCodec(dir string, opts *keyring.Options) (*codec, error) {
 // instance.
 func (s *Store) opener(key swarm.TaskKey) opener { return opener{s.codec, placeOf(key)} }
 
-// beginWrite begins a write to a task. The caller calls leave when it is done.
+// beginWrite begins a write to a task. The caller calls leave when it is done. A host that has not begun writes
+// nothing for a tenant: its key may be destroyed.
 func (s *Store) beginWrite(key swarm.TaskKey) (c closer, leave func(), err error) {
+	if s.begun != nil && key.Tenant != "" && !s.begun() {
+		return closer{}, nil, fmt.Errorf("%w: this host has no part of the tasks yet: ask one that has", swarm.ErrUnavailable)
+	}
+	return s.beginEarly(key)
+}
+
+// beginEarly is [Store.beginWrite] for what the host needs to begin.
+func (s *Store) beginEarly(key swarm.TaskKey) (c closer, leave func(), err error) {
 	s.gate.RLock()
 	defer func() {
 		if err != nil {
