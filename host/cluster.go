@@ -56,7 +56,7 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	c := h.opt.Config.Cluster
 	h.member, err = cluster.Join(ctx, cluster.Options{
 		Life: h.life, Prior: prior,
-		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.log,
+		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.logOf("store"),
 	})
 	joined.Store(h.member)
 	return err

@@ -74,7 +74,7 @@ func (h *Host) openGateways(context.Context) error {
 func (h *Host) openMessages() (err error) {
 	if len(h.opt.Config.Gateways) > 0 {
 		h.messages, err = messagelog.Open(h.opt.DataDir, messagelog.Options{
-			Keep: int64(h.opt.Config.Store.MessageLog), Refusals: h.audit, Logger: h.log,
+			Keep: int64(h.opt.Config.Store.MessageLog), Refusals: h.audit, Logger: h.logOf("gateways"),
 		})
 	}
 	return err
@@ -123,7 +123,7 @@ func (h *Host) renew(c *catalog.Catalog, was gateway.Caller) (gateway.Caller, er
 func (h *Host) newMCP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	opt := mcp.Options{
 		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions,
-		Shared: len(definition.Tenants(h.opt.Config)) > 1, PublicURL: h.opt.Config.Server.PublicURL, Origins: h.opt.Config.Server.CORSOrigins, Version: h.opt.Version, Logger: h.log,
+		Shared: len(definition.Tenants(h.opt.Config)) > 1, PublicURL: h.opt.Config.Server.PublicURL, Origins: h.opt.Config.Server.CORSOrigins, Version: h.opt.Version, Logger: h.logOf("gateways"),
 	}
 	if own, ok := g.Protocol.(*config.MCPGateway); ok {
 		opt.SessionIdle = own.SessionIdle
@@ -159,7 +159,7 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	return a2a.New(a2a.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Hold: g.Hold, Keep: g.Keep,
 		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push, CardKey: key,
-		PushClient: pushes, CheckPush: catalog.CheckPublic, Log: h.log,
+		PushClient: pushes, CheckPush: catalog.CheckPublic, Log: h.logOf("gateways"),
 		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
 	}), nil
 }
@@ -195,7 +195,7 @@ func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	return uamp.New(uamp.Options{
 		Runtime: rt, DID: own.DID, Keys: signing, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
 		RatePerHour: ratePerHour(g.RateLimit), Certificates: h.opt.Config.Server.TLS.ClientCA != "", RequireToken: own.RequireCapToken,
-		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Pace: h.paceOf, Subscriptions: own.Subscriptions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
+		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Pace: h.paceOf, Subscriptions: own.Subscriptions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.logOf("gateways"),
 		Tenants: slices.Collect(maps.Keys(definition.Tenants(h.opt.Config))),
 	})
 }
@@ -215,7 +215,7 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	own, _ := g.Protocol.(*config.ACP)
 	return acp.New(acp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
-		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.log,
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.logOf("gateways"),
 	}), nil
 }
 
@@ -230,7 +230,7 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	return amp.New(amp.Options{
-		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.log,
+		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.logOf("gateways"),
 		Partners: h.partnersOf(g.Name), RabbitMQ: h.rabbitMQOf(own.RabbitMQ), Kafka: h.kafkaOf(own.Kafka),
 	}), nil
 }
@@ -239,7 +239,7 @@ func (h *Host) newIACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	own, _ := g.Protocol.(*config.IACP)
 	return iacp.New(iacp.Options{
 		Runtime: rt, Network: h.opt.Config.Swarm.Name, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
-		Sessions: g.Sessions, Asks: g.Asks, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark, Partners: h.partnersOf(g.Name),
+		Sessions: g.Sessions, Asks: g.Asks, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.logOf("gateways"), Mark: listener.Mark, Partners: h.partnersOf(g.Name),
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			var refused error
 			for address := range own.Addresses() {

@@ -28,6 +28,7 @@ import (
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/loglevel"
 	"skep/host/internal/telemetry/pulse"
 	"skep/host/internal/telemetry/trace"
 	"skep/host/internal/turn/mcp"
@@ -38,6 +39,7 @@ import (
 type Host struct {
 	opt         Options
 	log         *slog.Logger
+	levels      *loglevel.Levels
 	store       *sqlite.Store
 	member      *cluster.Member // nil for a host that shares its store with no other
 	life        string          // names this start among those of the data directory
@@ -70,7 +72,10 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, log: opt.Logger, work: telemetry.NewWork(opt.Logger, opt.Config.Telemetry.TenantLabels), commits: telemetry.NewCommits(), pulse: newPulse(opt), outages: gateway.NewOutageLog(opt.Logger, time.Now)}
+	h := &Host{opt: opt, levels: loglevel.New(opt.Level, time.Now), commits: telemetry.NewCommits(), pulse: newPulse(opt)}
+	h.log = h.logOf("host")
+	h.work = telemetry.NewWork(h.logOf("work"), opt.Config.Telemetry.TenantLabels)
+	h.outages = gateway.NewOutageLog(h.logOf("gateways"), time.Now)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -86,9 +91,14 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	return h, h.recordStart()
 }
 
+// logOf is the log of a component, whose level operators can set for a while.
+func (h *Host) logOf(component string) *slog.Logger {
+	return h.levels.Logger(h.opt.Logger, component)
+}
+
 func (h *Host) openStore(ctx context.Context) error {
 	var err error
-	opt := sqlite.Options{Logger: h.log, OnGroup: h.commits.Observe, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
+	opt := sqlite.Options{Logger: h.logOf("store"), OnGroup: h.commits.Observe, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
 	if h.isShared() {
 		err = h.openShared(ctx, opt)
 	} else {
@@ -98,7 +108,7 @@ func (h *Host) openStore(ctx context.Context) error {
 }
 
 func (h *Host) openAudit(context.Context) (err error) {
-	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.log, OnEntry: h.publishEntry})
+	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.logOf("audit"), OnEntry: h.publishEntry})
 	return err
 }
 
@@ -116,7 +126,7 @@ const runningName = "running"
 // openQuarantine reads which turns ran when the last host ended, and which agents
 // are in quarantine.
 func (h *Host) openQuarantine(ctx context.Context) (err error) {
-	if h.running, err = quarantine.OpenRunningSet(filepath.Join(h.opt.DataDir, runningName), h.log); err != nil {
+	if h.running, err = quarantine.OpenRunningSet(filepath.Join(h.opt.DataDir, runningName), h.logOf("runtime")); err != nil {
 		return err
 	}
 	h.quarantine, err = quarantine.Open(ctx, h.store, filepath.Join(h.opt.DataDir, datadir.QuarantineName))
@@ -141,7 +151,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 	}
 	h.loader, err = definition.NewLoader(ctx, h.opt.Config, definition.LoaderOptions{
 		DataDir: h.opt.DataDir, CacheDir: h.opt.CacheDir, Secret: secret,
-		Subprocess: h.opt.Subprocess, Compiler: h.opt.Compiler, Logger: h.log,
+		Subprocess: h.opt.Subprocess, Compiler: h.opt.Compiler, Logger: h.logOf("definitions"),
 	})
 	if err != nil {
 		return err
@@ -149,9 +159,9 @@ func (h *Host) openLibrary(ctx context.Context) error {
 	h.definitions, err = definition.Open(ctx, h.opt.Config, definition.Options{
 		Store: h.store, Loader: h.loader, Quarantine: h.quarantine,
 		Tools: mcp.Options{
-			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
+			Guard: h.opt.Subprocess, Logger: h.logOf("mcp"), Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
 		},
-		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), IsAlike: h.isAlike(), Now: h.clock(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.log,
+		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Agree: h.agree(), IsAlike: h.isAlike(), Now: h.clock(), EraseAll: h.eraseAll(), Adopted: h.applyReload, Logger: h.logOf("definitions"),
 	})
 	return err
 }
@@ -160,7 +170,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 func (h *Host) openPeers(context.Context) error {
 	h.peers = directory.New(directory.Options{
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
-		Env: h.opt.Env, Audit: h.audit, Logger: h.log,
+		Env: h.opt.Env, Audit: h.audit, Logger: h.logOf("peers"),
 		OnUp:    func(peer string) { h.router.MarkPeerUp(peer) },
 		Partner: h.partnerPeer,
 		OnStart: func(ctx context.Context, peer string, at time.Time) error {
@@ -171,7 +181,7 @@ func (h *Host) openPeers(context.Context) error {
 	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {
 		return err
 	}
-	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.log, Now: h.clock()})
+	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.logOf("router"), Now: h.clock()})
 	return nil
 }
 
@@ -187,7 +197,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	h.swarm, err = swarm.New(ctx, h.store, h.definitions.Executor(), h.router, tools, h.definitions.All(), swarm.Options{
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
-		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
+		Tenants:     definition.Tenants(h.opt.Config), Logger: h.logOf("runtime"), KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
 		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(),
 	})
@@ -216,7 +226,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	}
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
-		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log, Ping: h.opt.Ping,
+		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.logOf("api"), LogLevels: h.levels, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Traces: h.traces, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})

@@ -31,7 +31,7 @@ type Options struct {
 	// Logger is the host's log; nil discards it.
 	Logger *slog.Logger
 	// Level is the Logger's. A reload sets it to the configured level; nil leaves
-	// it as it is.
+	// the Logger's as it is.
 	Level *slog.LevelVar
 	// Subprocess is the start of the command line of the process between the host
 	// and a subprocess: the program's own file and the Command of package process.
@@ -67,6 +67,10 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Level == nil {
+		o.Level = &slog.LevelVar{}
+		o.Level.Set(o.Config.Telemetry.Level())
 	}
 	if o.DataDir == "" {
 		o.DataDir = filepath.Join(o.Config.Dir, ".skep")

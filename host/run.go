@@ -137,9 +137,7 @@ func (h *Host) applyReload(cfg *config.Config) {
 	if err := h.certificates.Replace(certificateNames(cfg)); err != nil {
 		h.log.Error("the names of certificates stay as they were", "err", err) // the configuration was checked
 	}
-	if h.opt.Level != nil {
-		h.opt.Level.Set(cfg.Telemetry.Level())
-	}
+	h.opt.Level.Set(cfg.Telemetry.Level())
 }
 
 // Close releases what New opened: the listeners first, the store and the audit log

@@ -48,7 +48,7 @@ func (h *Host) openTraces(ctx context.Context) error {
 	}
 	h.traces, err = trace.Open(ctx, trace.Options{
 		Endpoint: t.Endpoint, Header: t.Header, Value: t.HeaderValue.Reveal(), Ratio: t.Sample, Queue: t.SpanQueue, Timeout: t.ExportTimeout,
-		Transport: transport, Closed: closeConns, Version: h.opt.Version, Instance: nameOf(h.opt), Logger: h.log,
+		Transport: transport, Closed: closeConns, Version: h.opt.Version, Instance: nameOf(h.opt), Logger: h.logOf("traces"),
 	})
 	return err
 }

@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	a.common.register(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.withCallFlags(a.sendCommand()), a.taskCommand(), a.withCallFlags(a.topCommand()), a.withCallFlags(a.usageCommand()), a.withCallFlags(a.lookCommand()), a.withCallFlags(a.questionsCommand()), a.withCallFlags(a.answerCommand()),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(), a.tenantCommand(), a.keyringCommand(),
-		a.withCallFlags(a.planCommand()), a.withCallFlags(a.reloadCommand()), a.clusterCommand(), a.tokenCommand(), a.peerCommand(), a.gatewayCommand(), a.auditCommand(), a.validateCommand(), a.mcpCommand(), a.acpCommand(), a.replayCommand(), a.doctorCommand(), a.withCallFlags(a.supportBundleCommand()), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.withCallFlags(a.planCommand()), a.withCallFlags(a.reloadCommand()), a.clusterCommand(), a.logCommand(), a.tokenCommand(), a.peerCommand(), a.gatewayCommand(), a.auditCommand(), a.validateCommand(), a.mcpCommand(), a.acpCommand(), a.replayCommand(), a.doctorCommand(), a.withCallFlags(a.supportBundleCommand()), a.agentCommand(), a.newCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {

@@ -113,7 +113,7 @@ func (c *call) bodyTooLarge(m Mount) *fault {
 // takesBody reports whether the route uses its body. MAIL's GET /task does.
 func (rt route) takesBody() bool {
 	switch rt.path {
-	case "/task", tokensPath, answerPath, lookPath:
+	case "/task", tokensPath, answerPath, lookPath, logLevelPath:
 		return true
 	case "/interswarm/response":
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"skep/host/internal/api/auth"
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry/loglevel"
 	"skep/host/internal/telemetry/pulse"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	OtherHosts *OtherHosts
 	// Looks are how operators see what is said in tasks of others; nil means never.
 	Looks *Looks
+	// LogLevels are what the host logs; nil means the level info.
+	LogLevels *loglevel.Levels
 	// Cluster is what operators see of the hosts that share the store; nil means none.
 	Cluster Cluster
 	// Pulse has what happens on the host; nil means nothing.
@@ -117,6 +120,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.LogLevels == nil {
+		o.LogLevels = loglevel.New(slog.LevelInfo, o.Now)
 	}
 	if o.Tokens == nil {
 		o.Tokens = noTokens{}

@@ -77,6 +77,8 @@ func skepRoutes() []route {
 		{http.MethodGet, clusterPath, auth.Operator, (*call).listCluster},
 		{http.MethodPost, clusterPath + "/hosts/{host_id}/drain", auth.Operator, (*call).drainHost},
 		{http.MethodPost, clusterPath + "/finalize", auth.Operator, (*call).finalizeCluster},
+		{http.MethodGet, logLevelPath, auth.Operator, (*call).showLogLevels},
+		{http.MethodPost, logLevelPath, auth.Operator, (*call).setLogLevel},
 		{http.MethodGet, skepPrefix + "usage", auth.Admin, (*call).usage},
 		{http.MethodPost, tokensPath, auth.Admin, (*call).createToken},
 		{http.MethodGet, tokensPath, auth.Admin, (*call).listTokens},

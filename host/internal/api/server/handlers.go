@@ -49,7 +49,7 @@ func (s *Server) makeHandlers() error {
 		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,
 		SeveralTenants: several, TenantRate: tenantRate,
 		Rate: auth.Rate{Requests: cfg.RateLimit.Requests, Per: cfg.RateLimit.Per}, AuthFailures: authFailures,
-		OtherHosts: s.opt.OtherHosts, Looks: s.opt.Looks, Cluster: s.opt.Cluster, Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
+		OtherHosts: s.opt.OtherHosts, Looks: s.opt.Looks, LogLevels: s.opt.LogLevels, Cluster: s.opt.Cluster, Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
 	})
 	if err := s.api.Mount(s.opt.Mounts...); err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/swarm"
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/loglevel"
 	"skep/host/internal/telemetry/pulse"
 	"skep/host/internal/telemetry/trace"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	OtherHosts *rest.OtherHosts
 	// Looks are how operators see what is said in tasks of others; nil means never.
 	Looks *rest.Looks
+	// LogLevels are what the host logs; nil means the level info.
+	LogLevels *loglevel.Levels
 	// Cluster is what operators see of them; nil means none.
 	Cluster   rest.Cluster
 	Library   *definition.Library

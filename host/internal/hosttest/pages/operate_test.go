@@ -1,11 +1,14 @@
 package pages_test
 
 import (
+	"bytes"
+	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"skep/host"
 	"skep/host/client"
 	"skep/host/internal/hosttest"
 )
@@ -14,8 +17,9 @@ import (
 func TestOperatePage(t *testing.T) {
 	t.Parallel()
 	page, p, collector := hosttest.ReadText(t, "../../../docs/operate.md"), install(t), hosttest.StartCollector(t)
+	var log hosttest.LogBuffer
 	h, _ := hosttest.StartText(t, strings.ReplaceAll(hosttest.ScriptSwarm, `"crash"`, `"alice"`)+hosttest.CallerTables+"[console]\nlook = \"reason\"\n"+
-		tracedAs(t, page, collector.URL), map[string]string{"COLLECTOR_TOKEN": "Bearer of-the-page"})
+		tracedAs(t, page, collector.URL), map[string]string{"COLLECTOR_TOKEN": "Bearer of-the-page"}, func(o *host.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
 	h.Key = hosttest.ScriptKey
 	alice := h.Client(t)
 	_, err := alice.PostAsync(t.Context(), client.Post{Task: "lamp", Subject: "a planted subject", Body: `[["sleep",{"ms":600000}]]`})
@@ -33,8 +37,11 @@ func TestOperatePage(t *testing.T) {
 		}
 		tried++
 	}
-	if tried != 14 {
+	if tried != 17 {
 		t.Errorf("%d commands", tried)
+	}
+	if !bytes.Contains(log.Bytes(), []byte(`"component":"api"`)) {
+		t.Errorf("the log has no line that only the set level lets through:\n%s", log.Bytes())
 	}
 	traced := collector.Wait(t, "invoke_workflow hive", 1)
 	if raw, headers := collector.Received(); headers[0].Get("Authorization") != "Bearer of-the-page" || strings.Contains(string(raw), "planted") {
