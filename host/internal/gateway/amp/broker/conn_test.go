@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -146,18 +148,47 @@ func TestLongIDs(t *testing.T) {
 	}
 }
 
-// TestCredentialRefused (M-095): a broker that ends the connection after the credentials refuses
-// them, whether it says so or not; one that refuses the virtual host does not.
+// TestCredentialRefused (M-095): a broker is asked to say when it refuses username and password, and only one that
+// does has refused them: one that is lost at that moment has not.
 func TestCredentialRefused(t *testing.T) {
 	t.Parallel()
-	for text, err := range map[string]error{
-		"it refuses username and password: ": amqp.ErrCredentials,
-		"ACCESS_REFUSED":                     &amqp.Error{Code: amqp.AccessRefused, Reason: "ACCESS_REFUSED - Login was refused", Server: true},
-		"it refuses the connection: ":        amqp.ErrVhost,
-		"SASL":                               amqp.ErrSASL,
-	} {
-		other := errors.Is(err, amqp.ErrVhost) || errors.Is(err, amqp.ErrSASL)
-		if got := openError(err); !strings.Contains(got.Error(), text) || errors.Is(got, ErrCredential) == other {
+	for name, says := range map[string]bool{"refused": true, "lost": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			asked := make(chan bool, 1)
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer func() { _ = conn.Close() }()
+				p := &fakeBroker{conn: conn}
+				p.refuse = func(arguments []byte) error {
+					asked <- bytes.Contains(arguments, []byte(refusalCapability+"t\x01"))
+					if !says {
+						return io.EOF
+					}
+					text := "ACCESS_REFUSED - Login was refused"
+					return p.sendMethod(0, closeMethod, append(append([]byte{403 >> 8, 403 & 0xff, byte(len(text))}, text...), 0, 0, 0, 0)...)
+				}
+				_ = p.serve()
+			}()
+			_, err = New(Options{URL: "amqp://" + l.Addr().String(), Queue: "amp.hive", MaxMessage: 1 << 10}).open(t.Context())
+			if err == nil || errors.Is(err, ErrCredential) != says || strings.Contains(err.Error(), "ACCESS_REFUSED") != says {
+				t.Errorf("a broker that refuses: %v", err)
+			}
+			if !<-asked {
+				t.Error("the broker is not asked to say when it refuses username and password")
+			}
+		})
+	}
+	for _, err := range []error{amqp.ErrVhost, amqp.ErrSASL, amqp.ErrCredentials} {
+		if got := openError(err); errors.Is(got, ErrCredential) || !strings.Contains(got.Error(), "it refuses the connection: ") && !strings.Contains(got.Error(), "before it has answered username and password") {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -17,11 +17,14 @@ type fakeBroker struct {
 	conn net.Conn
 	// came has the texts of the published messages, in order: the first has the delivery tag 1.
 	came chan string
+	// refuse answers the credentials in place of the method that goes on; it may be nil.
+	refuse func(arguments []byte) error
 }
 
 // methods of AMQP 0-9-1, by class and method (https://www.rabbitmq.com/amqp-0-9-1-reference).
 const (
 	startMethod  = 10<<16 | 10
+	closeMethod  = 10<<16 | 50
 	cancelMethod = 60<<16 | 30
 	returnMethod = 60<<16 | 50
 	ackMethod    = 60<<16 | 80
@@ -96,6 +99,8 @@ func (p *fakeBroker) serve() error {
 // answer answers a method.
 func (p *fakeBroker) answer(channel uint16, method uint32, arguments []byte) error {
 	switch answer, has := answers[method]; {
+	case method == startMethod+1 && p.refuse != nil:
+		return p.refuse(arguments)
 	case method == startMethod+1:
 		return p.sendMethod(channel, method+19, tune...)
 	case method == cancelMethod: // the answer has the consumer's name, too
@@ -120,7 +125,7 @@ func startConn(t *testing.T) (c *Conn, brokers <-chan *fakeBroker) {
 			if err != nil {
 				return
 			}
-			p := &fakeBroker{conn, make(chan string, 2*maxPublishing)}
+			p := &fakeBroker{conn: conn, came: make(chan string, 2*maxPublishing)}
 			list <- p
 			go func() { _ = p.serve() }()
 		}

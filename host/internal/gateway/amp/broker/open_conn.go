@@ -56,9 +56,10 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 	}
 	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
 	_ = raw.SetDeadline(time.Now().Add(dialTime)) // the library clears it once the connection is open
+	properties := amqp.Table{"connection_name": c.opt.Queue}
 	conn, err := amqp.Open(&boundedConn{Conn: raw, max: uint64(c.opt.MaxMessage)}, amqp.Config{
-		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: c.opt.Username, Password: c.opt.Password}}, Vhost: vhost,
-		Heartbeat: heartbeat, FrameSize: frameSize, ChannelMax: 8, Locale: "en_US", Properties: amqp.Table{"connection_name": c.opt.Queue},
+		SASL: []amqp.Authentication{credential{&amqp.PlainAuth{Username: c.opt.Username, Password: c.opt.Password}, properties}}, Vhost: vhost,
+		Heartbeat: heartbeat, FrameSize: frameSize, ChannelMax: 8, Locale: "en_US", Properties: properties,
 	})
 	if err != nil {
 		_ = raw.Close()
@@ -81,12 +82,36 @@ func (c *Conn) open(ctx context.Context) (*openConn, error) {
 	return l, nil
 }
 
-// openError is the error of a broker that does not let the host in. One that closes the connection
-// after the credentials without a word refuses these
-// (https://www.rabbitmq.com/docs/auth-notification).
+// refusalCapability asks a broker to say when it refuses username and password: without it RabbitMQ ends the
+// connection, as a broker that is lost does (https://www.rabbitmq.com/docs/auth-notification).
+const refusalCapability = "authentication_failure_close"
+
+// credential is a username and password with the properties that are sent beside them.
+type credential struct {
+	*amqp.PlainAuth
+	properties amqp.Table
+}
+
+// Response implements [amqp.Authentication]. It adds the capability: the library asks for the response when it has
+// set the capabilities to its own.
+func (c credential) Response() string {
+	if own, has := c.properties["capabilities"].(amqp.Table); has {
+		own[refusalCapability] = true
+	}
+	return c.PlainAuth.Response()
+}
+
+// errUnanswered is what the library takes for a refusal.
+var errUnanswered = errors.New("it ends the connection before it has answered username and password")
+
+// openError is the error of a broker that does not let the host in.
 func openError(err error) error {
-	if refused, is := errors.AsType[*amqp.Error](err); is && refused.Code == amqp.AccessRefused && !errors.Is(err, amqp.ErrVhost) && !errors.Is(err, amqp.ErrSASL) {
+	refused, is := errors.AsType[*amqp.Error](err)
+	switch {
+	case is && refused.Server && refused.Code == amqp.AccessRefused:
 		return fmt.Errorf("%w: %w", ErrCredential, err)
+	case errors.Is(err, amqp.ErrCredentials):
+		return errUnanswered
 	}
 	return fmt.Errorf("it refuses the connection: %w", err)
 }

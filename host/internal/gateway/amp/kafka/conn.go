@@ -175,7 +175,11 @@ func (c *Conn) watch(ctx context.Context, client *kgo.Client) {
 		was := c.State()
 		c.set(client, err)
 		if err != nil && (was == nil || errors.Is(was, broker.ErrAway)) {
-			c.opt.Log.Warn("Kafka does not answer", "group", c.opt.Group, "error", err)
+			what := "Kafka does not answer"
+			if errors.Is(err, broker.ErrCredential) {
+				what = "Kafka does not let the host in"
+			}
+			c.opt.Log.Warn(what, "group", c.opt.Group, "error", err)
 		}
 		select {
 		case <-tick.C:
