@@ -9,10 +9,18 @@ import (
 // for a turn that has not hibernated.
 func (t *Turn) Hibernation() Hibernation { return t.hibernation }
 
-// wakeTurn waits until a turn without a sandbox can go on, and repeats it up to there. A turn whose
-// context has ended is ended without a repetition. The outcome has what all parts have used.
-func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup, turn *Turn, part Outcome) (*Turn, Outcome) {
+// awaitTurn waits until a turn without a sandbox can go on, and returns what remains of it meanwhile.
+// Not more than this is on the stack of its goroutine, which is small then.
+func (r *Runtime) awaitTurn(ctx context.Context, t *activeTask, setup *turnSetup, turn *Turn, h Hibernation) *Turn {
 	asleep := r.newSleepingTurn(t, setup, turn)
+	setup.slot.SetWaiting(true)
+	h.Await(ctx, setup.run.interrupted)
+	return asleep
+}
+
+// wakeTurn repeats a turn without a sandbox that can go on, up to where it waited. A turn whose
+// context has ended is ended without a repetition. The outcome has what all parts have used.
+func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
 	next, out := r.repeatTurn(ctx, t, setup, asleep, part)
 	if out.Failure != nil && out.Record == nil { // it was not repeated
 		next, out.Calls, out.Memory = asleep, part.Calls, part.Memory
@@ -23,11 +31,9 @@ func (r *Runtime) wakeTurn(ctx context.Context, t *activeTask, setup *turnSetup,
 	return next, out
 }
 
-// repeatTurn runs a turn again once an answer is there, or ends it.
+// repeatTurn runs a turn again, or ends it.
 func (r *Runtime) repeatTurn(ctx context.Context, t *activeTask, setup *turnSetup, asleep *Turn, part Outcome) (*Turn, Outcome) {
 	h := part.Hibernation
-	setup.slot.SetWaiting(true)
-	h.Await(ctx, setup.run.interrupted)
 	prior, err := r.loadPriorAttempt(ctx, t, setup.run.row, setup.rec)
 	if err == nil && prior == nil {
 		err = errors.New("the record of a turn that waits is gone")

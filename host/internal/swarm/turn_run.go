@@ -128,6 +128,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 	defer stop()
 	out := r.execute(ctx, turn)
 	for out.Hibernation != nil {
+		turn = r.awaitTurn(ctx, t, setup, turn, out.Hibernation)
 		turn, out = r.wakeTurn(ctx, t, setup, turn, out)
 	}
 	setup.slot.SetWaiting(false)
