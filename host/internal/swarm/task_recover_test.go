@@ -122,7 +122,7 @@ func TestPostKeepsSuspects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := deriveBytes(r.secret, store.tasks[key].Task, 2, labelTurn)
+	second := r.turnID(store.tasks[key].Task, 2)
 	set := &deaths{by: map[TurnID]int{second: 1, {1}: 1}}
 	r.suspects = newSuspectGate(set)
 	if _, err := postTo(r, key); err != nil { // its message waits behind the first

@@ -10,9 +10,6 @@ import (
 	"sync"
 )
 
-// TurnID identifies a turn, the same on every attempt, and discloses nothing about it.
-type TurnID = [32]byte
-
 // RunSet keeps the set of turns that were computing when the process died. It is safe
 // for concurrent use and never fails.
 type RunSet interface {
@@ -91,9 +88,6 @@ func newSuspectGate(set RunSet) *suspectGate {
 	return gate
 }
 
-// labelTurn derives a [TurnID].
-const labelTurn = "turn"
-
 // admitRow reports whether a row may get a turn now. A suspect that may not waits until
 // it is the active one. The caller holds t.mu.
 func (r *Runtime) admitRow(t *activeTask, row Row) bool {
@@ -103,7 +97,7 @@ func (r *Runtime) admitRow(t *activeTask, row Row) bool {
 	if len(gate.deaths) == 0 {
 		return true
 	}
-	id := deriveBytes(r.secret, t.rec, row.N, labelTurn)
+	id := r.turnID(t.rec, row.N)
 	deaths, ok := gate.deaths[id]
 	if !ok || deaths.convict() || gate.active != nil && gate.active.id == id {
 		return true
@@ -127,7 +121,7 @@ func (r *Runtime) noteSuspects(t *activeTask) {
 	}
 	for _, q := range t.queue {
 		for _, row := range *q {
-			gate.seen[deriveBytes(r.secret, t.rec, row.N, labelTurn)] = true
+			gate.seen[r.turnID(t.rec, row.N)] = true
 		}
 	}
 }
@@ -306,7 +300,7 @@ func (r *Runtime) markRunning(t *activeTask, setup *turnSetup) (over func()) {
 	if gate.set == nil {
 		return func() {}
 	}
-	id := deriveBytes(r.secret, setup.rec, setup.run.row.N, labelTurn)
+	id := r.turnID(setup.rec, setup.run.row.N)
 	setup.mark = &runMark{set: gate.set, number: gate.set.Begin(id), rt: r}
 	gate.mu.Lock()
 	if _, ok := gate.deaths[id]; ok {
@@ -329,7 +323,7 @@ func (r *Runtime) markRunning(t *activeTask, setup *turnSetup) (over func()) {
 // checkBarred returns why a turn is not run at all, nil for one that is.
 func (r *Runtime) checkBarred(t *activeTask, setup *turnSetup) *Failure {
 	name, key := setup.agent.Name, t.key
-	id := deriveBytes(r.secret, setup.rec, setup.run.row.N, labelTurn)
+	id := r.turnID(setup.rec, setup.run.row.N)
 	r.suspects.mu.Lock()
 	deaths := r.suspects.deaths[id]
 	r.suspects.mu.Unlock()

@@ -57,7 +57,7 @@ func (m *Member) readDeaths(ctx context.Context) error {
 		var work []byte
 		var address string
 		err := r.Scan(&work, &address)
-		id := ID(append(make([]byte, 0, 32), work...)[:32:32])
+		id := toID(work)
 		d := found[id]
 		if address == m.opts.Address {
 			d.Here++
@@ -103,6 +103,11 @@ func (m *Member) ForgetLife(ctx context.Context, life []byte) error {
 		}
 	}
 	return nil
+}
+
+// toID returns the piece of work of a row.
+func toID(work []byte) ID {
+	return ID(append(make([]byte, 0, len(ID{})), work...)[:len(ID{}):len(ID{})])
 }
 
 func toBytes(work []ID) [][]byte {

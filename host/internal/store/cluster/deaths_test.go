@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -82,7 +83,7 @@ func TestDeaths(t *testing.T) {
 	set.End(done, numbers[2])
 	c.publish(t, set)
 	wantDeaths(t, a, poison, Deaths{}) // it lives
-	if untried, _, err := c.readOpenSuspects(t.Context()); err != nil || untried {
+	if untried, _, err := c.readUntried(t.Context(), c); err != nil || len(untried) > 0 {
 		t.Errorf("what a host that lives computes is untried: %v, %v", untried, err)
 	}
 	for range int(testTTL/testBeat) + 1 {
@@ -102,14 +103,14 @@ func TestDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDeaths(t, again, poison, Deaths{Here: 1})
-	if untried, others, err := again.readOpenSuspects(t.Context()); err != nil || !untried || others == 0 {
+	if untried, others, err := again.readUntried(t.Context(), again); err != nil || len(untried) == 0 || others == 0 {
 		t.Errorf("%v, %d, %v: the poison is to be tried by another host", untried, others, err)
 	}
 	b.share(t, 'b', poison)
 	die(t, a)
 	wantDeaths(t, a, poison, Deaths{Elsewhere: 2})
 	wantDeaths(t, again, poison, Deaths{Here: 1, Elsewhere: 1})
-	if untried, _, err := again.readOpenSuspects(t.Context()); err != nil || untried {
+	if untried, _, err := again.readUntried(t.Context(), again); err != nil || len(untried) > 0 {
 		t.Errorf("%v, %v: the poison has been tried by another host", untried, err)
 	}
 	set, numbers = a.share(t, 'a', poison)
@@ -123,7 +124,7 @@ func TestDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDeaths(t, a, poison, Deaths{})
-	if untried, _, err := late.readOpenSuspects(t.Context()); err != nil || untried {
+	if untried, _, err := late.readUntried(t.Context(), late); err != nil || len(untried) > 0 {
 		t.Errorf("%v, %v: the poison has ended", untried, err)
 	}
 	// It had ended to wait for a person, and goes on.
@@ -131,6 +132,38 @@ func TestDeaths(t *testing.T) {
 	late.share(t, 'e', poison)
 	die(t, a)
 	wantDeaths(t, a, poison, Deaths{Elsewhere: 1})
+}
+
+// TestEndedWhileItWasPublished: a host waits for nobody to do what it had published, or its disk has as begun, when it
+// was killed, and what had ended by then, whether the others have noted its death or not.
+func TestEndedWhileItWasPublished(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	a, b := joinHost(t, dsn), joinHost(t, dsn)
+	settle(t, a, b)
+	published, onDisk, left := ID{1}, ID{2}, ID{3}
+	b.share(t, 'b', published, left)
+	again := joinHost(t, dsn)
+	again.opts.Address = b.opts.Address
+	want := func(want ...ID) {
+		t.Helper()
+		untried, _, err := again.readUntried(t.Context(), again)
+		slices.SortFunc(untried, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
+		if err != nil || !slices.Equal(untried, want) {
+			t.Errorf("untried: %x, %v, want %x", untried, err, want)
+		}
+	}
+	if err := again.NoteDeath(t.Context(), []byte{'b'}, []ID{onDisk, left}); err != nil {
+		t.Fatal(err)
+	}
+	want(published, onDisk, left)
+	again.ended = []ID{published, onDisk}
+	want(left)
+	die(t, a)
+	wantDeaths(t, a, left, Deaths{Elsewhere: 1})
+	want(left)
+	wantDeaths(t, a, published, Deaths{})
+	wantDeaths(t, a, onDisk, Deaths{})
 }
 
 // TestLeft: a host that stops in order has killed itself by nothing.

@@ -41,5 +41,6 @@
 // # What may have killed a host
 //
 // Each host writes which of its work computes. What a dead host computed is noted with its death,
-// once for each life of a host, for whoever takes its slots.
+// once for each life of a host, for whoever takes its slots. A host that is started again takes no slots before others
+// have done what it computed when it died, as far as that is still to be done.
 package cluster

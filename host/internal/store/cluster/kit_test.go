@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,6 +32,12 @@ type testHost struct {
 	works  map[Slot]bool
 	// gainFails is what Gained returns.
 	gainFails error
+	// ended is work that is not to be done any more.
+	ended []ID
+}
+
+func (h *testHost) Undone(_ context.Context, work []ID) ([]ID, error) {
+	return slices.DeleteFunc(slices.Clone(work), func(id ID) bool { return slices.Contains(h.ended, id) }), nil
 }
 
 func (h *testHost) Gained(_ context.Context, list []Slot) error {

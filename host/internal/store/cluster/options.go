@@ -55,6 +55,8 @@ type Moves interface {
 	// Losing is called before slots are given away. It returns once nothing of them is done or
 	// written here any more.
 	Losing(ctx context.Context, slots []Slot) error
+	// Undone returns which of some pieces of work are still to be done, wherever. It changes nothing.
+	Undone(ctx context.Context, work []ID) ([]ID, error)
 }
 
 // ErrFenced means that the other hosts have taken this one for dead. What it does from then on

@@ -21,7 +21,7 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	if m.runSet != nil {
 		others.Go(func() { m.runSet.publishAll(inner) })
 	}
-	m.awaitSuspects(inner)
+	m.awaitSuspects(inner, moves)
 	m.awaitConfig(inner)
 	followed := make(chan error, 1)
 	go func() { followed <- m.followConfig(inner, stop) }()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,16 +17,16 @@ const (
 
 // awaitSuspects waits before the first sign of life while other hosts have yet to do what this one did
 // when it died: with a share of the slots it would take that up itself, and die of it again.
-func (m *Member) awaitSuspects(ctx context.Context) {
+func (m *Member) awaitSuspects(ctx context.Context, moves Moves) {
 	t := time.NewTicker(m.opts.Beat)
 	defer t.Stop()
 	var last int64
 	silent := 0
 	for left := suspectTTLs * m.opts.TTL; left > 0 && silent < silentBeats; left -= m.opts.Beat {
 		began := m.opts.Now()
-		untried, signs, err := m.readOpenSuspects(ctx)
+		untried, signs, err := m.readUntried(ctx, moves)
 		switch {
-		case err == nil && (!untried || signs == 0):
+		case err == nil && (len(untried) == 0 || signs == 0):
 			return
 		case err != nil || signs == last:
 			silent++
@@ -44,14 +45,36 @@ func (m *Member) awaitSuspects(ctx context.Context) {
 	}
 }
 
-// readOpenSuspects reports whether work that this host did when it died has neither ended nor been done at
-// the death of another one, and counts the signs of life of the others.
-func (m *Member) readOpenSuspects(ctx context.Context) (untried bool, signs int64, err error) {
-	const text = `SELECT EXISTS (SELECT FROM computing WHERE address = $2 AND hid <> $1 AND cardinality(work) > 0)
-		OR EXISTS (SELECT FROM deaths d WHERE d.address = $2 AND NOT d.ended AND d.at > now() - make_interval(secs => $3)
+// readUntried returns what this host did when it died, is still to be done and has not been done at the death of
+// another one, and counts the signs of life of the others. What was published or noted as it ended is not to be done
+// any more: it is noted as ended.
+func (m *Member) readUntried(ctx context.Context, moves Moves) (untried []ID, signs int64, err error) {
+	suspects, signs, err := m.readSuspects(ctx)
+	if err != nil || len(suspects) == 0 {
+		return nil, signs, err
+	}
+	if untried, err = moves.Undone(ctx, suspects); err != nil {
+		return nil, signs, err
+	}
+	ended := slices.DeleteFunc(suspects, func(id ID) bool { return slices.Contains(untried, id) })
+	if len(ended) > 0 {
+		err = m.beats.exec(ctx, endDeaths, toBytes(ended))
+	}
+	return untried, signs, err
+}
+
+// readSuspects returns what this host did when it died and has not been done at the death of another one since,
+// unless its end is noted, and counts the signs of life of the others.
+func (m *Member) readSuspects(ctx context.Context) (suspects []ID, signs int64, err error) {
+	const text = `SELECT ARRAY(SELECT unnest(work) FROM computing WHERE address = $2 AND hid <> $1
+		UNION SELECT d.work FROM deaths d WHERE d.address = $2 AND NOT d.ended AND d.at > now() - make_interval(secs => $3)
 			AND NOT EXISTS (SELECT FROM deaths e WHERE e.work = d.work AND e.address <> d.address)),
 		(SELECT coalesce(sum(b.n), 0)::bigint FROM beats b JOIN hosts h USING (hid) WHERE NOT h.dead AND b.address <> $2)`
 	args := []any{m.opts.HID, m.opts.Address, (suspectTTLs * m.opts.TTL).Seconds()}
-	err = m.beats.query(ctx, text, args, func(r pgx.Rows) error { return r.Scan(&untried, &signs) })
-	return untried, signs, err
+	var works [][]byte
+	err = m.beats.query(ctx, text, args, func(r pgx.Rows) error { return r.Scan(&works, &signs) })
+	for _, work := range works {
+		suspects = append(suspects, toID(work))
+	}
+	return suspects, signs, err
 }
