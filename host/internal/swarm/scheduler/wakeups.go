@@ -56,6 +56,10 @@ func (w *Wakeups[K]) Set(key K, at time.Time) {
 	}
 }
 
+// lookEvery is the longest time until Run reads the clock again while a wakeup is set: the clock may
+// jump ahead of the timer, by which the host measures time.
+const lookEvery = 5 * time.Second
+
 // Run calls wake for every wakeup that is due, until ctx ends.
 func (w *Wakeups[K]) Run(ctx context.Context, now func() time.Time, wake func(context.Context, K)) {
 	timer := time.NewTimer(0)
@@ -75,7 +79,7 @@ func (w *Wakeups[K]) Run(ctx context.Context, now func() time.Time, wake func(co
 	}
 }
 
-// takeDue removes the wakeups that are due, and returns the time until the next.
+// takeDue removes the wakeups that are due, and returns the time until Run looks again.
 func (w *Wakeups[K]) takeDue(now time.Time) (keys []K, next time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +91,7 @@ func (w *Wakeups[K]) takeDue(now time.Time) (keys []K, next time.Duration) {
 	if len(w.due) == 0 {
 		return keys, time.Hour
 	}
-	return keys, w.due[0].at.Sub(now)
+	return keys, min(w.due[0].at.Sub(now), lookEvery)
 }
 
 type wakeupHeap[K comparable] []*wakeup[K]

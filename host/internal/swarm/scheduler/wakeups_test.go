@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,26 @@ func TestWakeups(t *testing.T) {
 		want := []call{{"first", time.Second}, {"second", 5 * time.Second}, {"first", 6 * time.Second}, {"moved", 20 * time.Second}, {"third", 30 * time.Second}}
 		if !slices.Equal(got, want) {
 			t.Errorf("called back were %v, want %v", got, want)
+		}
+	})
+}
+
+// A clock that jumps ahead of the host's own, as the server's does once another one takes its place, makes
+// what is due by it come within lookEvery. Without a jump each wakeup comes at its time.
+func TestWakeupsClockJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		begun, woken := time.Now(), make(chan time.Duration, 1)
+		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		w := NewWakeups[string]()
+		w.Set("hour", begun.Add(time.Hour))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.Run(ctx, now, func(context.Context, string) { woken <- time.Since(begun) })
+		time.Sleep(time.Minute)
+		ahead.Store(int64(time.Hour))
+		if at := <-woken; at > time.Minute+lookEvery {
+			t.Errorf("the wakeup came %s after the begin, want at most %s after the jump at 1m", at, lookEvery)
 		}
 	})
 }
