@@ -25,9 +25,12 @@ const chorePause = 50 * time.Millisecond
 // Conditions of a new chore.
 const (
 	noOldHost = `NOT EXISTS (SELECT FROM hosts h JOIN beats USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead AND coalesce(r.features, 0) < $4)`
-	addChore  = `WITH done AS (INSERT INTO shared_chores (tenant, kind, phase, driver) SELECT $1, $2, 0, $3 WHERE ` + noOldHost +
+	addChore  = `WITH done AS (INSERT INTO shared_chores (tenant, kind, phase, driver) SELECT $1, $2, 0, $3 WHERE ` + liveDriver + ` AND ` + noOldHost +
 		` ON CONFLICT DO NOTHING RETURNING n)`
-	findChore = "SELECT 1 FROM shared_chores WHERE tenant = $1"
+	// liveDriver: a program that is no host drives nothing, and a live host what it asks for.
+	liveDriver = "($3::bigint = 0 OR EXISTS (SELECT FROM hosts WHERE hid = $3 AND NOT dead))"
+	// findChore tells why none is added: the tenant has one, or else this host is fenced, or else another one is old.
+	findChore = `SELECT EXISTS (SELECT FROM shared_chores WHERE tenant = $1), NOT EXISTS (SELECT FROM hosts WHERE hid = $2 AND NOT dead)`
 )
 
 // DoChore has all hosts do a chore, and returns when it is done what they have found and could not do. When ctx
@@ -55,14 +58,7 @@ func (m *Member) addChore(ctx context.Context, c Chore) (<-chan Part, error) {
 	defer m.chores.mu.Unlock()
 	n, err := m.changeChores(ctx, addChore, []byte(c.Tenant), c.Kind, m.opts.HID, choreFeatures)
 	if err == nil && n == 0 {
-		err = ErrOldHost
-		scan := m.askChores(ctx, findChore, []any{[]byte(c.Tenant)}, func(pgx.Rows) error {
-			err = ErrBusy
-			return nil
-		})
-		if scan != nil {
-			err = scan
-		}
+		err = m.explainNoChore(ctx, c)
 	}
 	if err != nil {
 		return nil, err
@@ -71,6 +67,21 @@ func (m *Member) addChore(ctx context.Context, c Chore) (<-chan Part, error) {
 	m.chores.waiting[n] = done
 	m.wakeChores()
 	return done, nil
+}
+
+// explainNoChore returns why a chore was not added.
+func (m *Member) explainNoChore(ctx context.Context, c Chore) error {
+	var busy, fenced bool
+	err := m.askChores(ctx, findChore, []any{[]byte(c.Tenant), m.opts.HID}, func(r pgx.Rows) error { return r.Scan(&busy, &fenced) })
+	switch {
+	case err != nil:
+		return err
+	case busy:
+		return ErrBusy
+	case fenced:
+		return ErrFenced
+	}
+	return ErrOldHost
 }
 
 // answer gives the caller of a chore that this host has driven its outcome.

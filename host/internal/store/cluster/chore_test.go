@@ -263,6 +263,19 @@ func TestChoreLeftByFenced(t *testing.T) {
 	}
 }
 
+// TestDoChoreFenced: a host that is fenced and does not know it begins no chore.
+func TestDoChoreFenced(t *testing.T) {
+	t.Parallel()
+	dsn, hosts := choreHosts(t, 2)
+	change(t, dsn, fmt.Sprintf("UPDATE hosts SET dead = true WHERE hid = %d", hosts[0].opts.HID))
+	if _, err := hosts[0].DoChore(t.Context(), Chore{"erase", "acme"}); !errors.Is(err, ErrFenced) {
+		t.Errorf("a fenced host: %v", err)
+	}
+	if rows, err := hosts[1].readChores(t.Context()); err != nil || len(rows) > 0 {
+		t.Errorf("a fenced host has begun %+v, %v", rows, err)
+	}
+}
+
 // TestRequestChoreAlone: beside a host that has never shared its server there is none that does a chore.
 func TestRequestChoreAlone(t *testing.T) {
 	t.Parallel()
