@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,10 +22,12 @@ var uncommitted = kgo.NewOffset().AtStart()
 // offsets are places by topic and partition.
 type offsets = map[string]map[int32]kgo.Offset
 
+// beginTries is how often a cluster that says of no partition where to begin is asked, pingPause apart.
+const beginTries = 5
+
 // begin replaces the place of each partition that has no committed one by its first record of
-// Options.Keep, or by its end if there is none. It asks for the ends first: a record that comes
-// between the two answers is behind the end, and is read. kgo's AfterMilli loses such a record, and is
-// for partitions alone that cannot be asked now: it repeats the question.
+// Options.Keep, or by its end if there is none. kgo's AfterMilli, which may lose a record that comes
+// meanwhile, is for partitions alone that cannot be asked: it repeats the question.
 func (c *Conn) begin(ctx context.Context, client *kgo.Client, found offsets) (offsets, error) {
 	fresh := map[string][]int32{}
 	for topic, list := range found {
@@ -37,8 +40,7 @@ func (c *Conn) begin(ctx context.Context, client *kgo.Client, found offsets) (of
 	if len(fresh) == 0 {
 		return found, nil
 	}
-	ends := c.listOffsets(ctx, client, fresh, endTime)
-	kept := c.listOffsets(ctx, client, fresh, c.keepFrom())
+	ends, kept := c.askPlaces(ctx, client, fresh)
 	for topic, list := range fresh {
 		for _, n := range list {
 			end, hasEnd := ends[partition{topic, n}]
@@ -53,6 +55,25 @@ func (c *Conn) begin(ctx context.Context, client *kgo.Client, found offsets) (of
 		}
 	}
 	return found, ctx.Err()
+}
+
+// askPlaces asks for the partitions' ends and for their first records of Options.Keep. It asks for the ends first:
+// a record that comes between the two answers is behind the end, and is read. A cluster that says nothing is asked
+// again: it may be about to choose leaders.
+func (c *Conn) askPlaces(ctx context.Context, client *kgo.Client, of map[string][]int32) (ends, kept map[partition]int64) {
+	for try := 1; ; try++ {
+		ends = c.listOffsets(ctx, client, of, endTime)
+		kept = c.listOffsets(ctx, client, of, c.keepFrom())
+		if len(ends) > 0 && len(kept) > 0 || try == beginTries {
+			return ends, kept
+		}
+		c.opt.Log.Warn("Kafka says of no partition where a new group begins; it is asked again", "group", c.opt.Group, "topics", len(of), "after", pingPause.String())
+		select {
+		case <-time.After(pingPause):
+		case <-ctx.Done():
+			return ends, kept
+		}
+	}
 }
 
 // listOffsets asks for the first record of each partition whose time is at least milli, Unix

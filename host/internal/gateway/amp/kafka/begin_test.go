@@ -11,9 +11,20 @@ import (
 )
 
 // TestNewGroup (M-096): a group that begins takes a record that comes between the cluster's answers to
-// where it is to begin.
+// where it is to begin, also when the cluster has not answered at first.
 func TestNewGroup(t *testing.T) {
 	t.Parallel()
+	for name, refused := range map[string]int64{"answers": 0, "answers when it is asked again": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNewGroup(t, refused)
+		})
+	}
+}
+
+// testNewGroup refuses some requests for places.
+func testNewGroup(t *testing.T, refused int64) {
+	t.Helper()
 	c := newCluster(t)
 	other, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {
@@ -21,9 +32,14 @@ func TestNewGroup(t *testing.T) {
 	}
 	defer other.Close()
 	var asked atomic.Int64
-	c.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+	c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		if asked.Add(1) != 2 {
+		n := asked.Add(1)
+		if n <= refused {
+			answer, _ := refusePlaces(r.(*kmsg.ListOffsetsRequest), "")
+			return answer, nil, true
+		}
+		if n != refused+2 {
 			return nil, nil, false
 		}
 		c.SleepControl(func() {
@@ -40,6 +56,27 @@ func TestNewGroup(t *testing.T) {
 	}
 }
 
+// refusePlaces answers that a topic's partitions have no leader, of all topics if it is empty, and reports whether
+// there are any.
+func refusePlaces(ask *kmsg.ListOffsetsRequest, of string) (answer *kmsg.ListOffsetsResponse, bad bool) {
+	answer = ask.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, topic := range ask.Topics {
+		one := kmsg.NewListOffsetsResponseTopic()
+		one.Topic = topic.Topic
+		for _, p := range topic.Partitions {
+			at := kmsg.NewListOffsetsResponseTopicPartition()
+			at.Partition, at.Offset = p.Partition, 0
+			if of == "" || topic.Topic == of {
+				bad = true
+				at.ErrorCode = kerr.LeaderNotAvailable.Code
+			}
+			one.Partitions = append(one.Partitions, at)
+		}
+		answer.Topics = append(answer.Topics, one)
+	}
+	return answer, bad
+}
+
 // TestBadPartition (M-096): a partition without a leader holds up no other one, also in a group that
 // begins.
 func TestBadPartition(t *testing.T) {
@@ -47,23 +84,7 @@ func TestBadPartition(t *testing.T) {
 	c := newCluster(t)
 	c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		ask := r.(*kmsg.ListOffsetsRequest)
-		bad := false
-		answer := ask.ResponseKind().(*kmsg.ListOffsetsResponse)
-		for _, topic := range ask.Topics {
-			one := kmsg.NewListOffsetsResponseTopic()
-			one.Topic = topic.Topic
-			for _, p := range topic.Partitions {
-				at := kmsg.NewListOffsetsResponseTopicPartition()
-				at.Partition, at.Offset = p.Partition, 0
-				if topic.Topic == "amp.error" {
-					bad = true
-					at.ErrorCode = kerr.LeaderNotAvailable.Code
-				}
-				one.Partitions = append(one.Partitions, at)
-			}
-			answer.Topics = append(answer.Topics, one)
-		}
+		answer, bad := refusePlaces(r.(*kmsg.ListOffsetsRequest), "amp.error")
 		return answer, nil, bad
 	})
 	r := startReader(t, c, nil)
