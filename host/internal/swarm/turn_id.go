@@ -39,11 +39,11 @@ func (r *Runtime) Undone(ctx context.Context, turns []TurnID) (undone []TurnID, 
 			continue
 		}
 		task, err := r.store.LoadQueue(ctx, one.TaskKey)
-		switch {
-		case errors.Is(err, ErrNotFound), errors.Is(err, ErrErasing):
-			continue
-		case err != nil:
+		if ctx.Err() != nil || errors.Is(err, ErrUnavailable) {
 			return nil, fmt.Errorf("find turns that are still to be run: task %q: %w", one.Task, err)
+		}
+		if err != nil { // it has gone, or cannot be read: no host runs it
+			continue
 		}
 		for _, row := range task.Rows {
 			if id := r.turnID(task.Task, row.N); slices.Contains(turns, id) {

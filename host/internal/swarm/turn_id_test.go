@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -36,8 +37,12 @@ func TestUndone(t *testing.T) {
 	if err != nil || !slices.Equal(got, undone) {
 		t.Errorf("Undone() = %x, %v, want %x", got, err, undone)
 	}
-	store.fails = errors.New("away")
-	if _, err := r.Undone(t.Context(), undone); !errors.Is(err, store.fails) {
-		t.Errorf("%v, want that the store fails", err)
+	store.fails = errors.New("damaged")
+	if got, err := r.Undone(t.Context(), undone); len(got) > 0 || err != nil {
+		t.Errorf("Undone() = %x, %v of tasks that cannot be read", got, err)
+	}
+	store.fails = fmt.Errorf("%w: the server is away", ErrUnavailable)
+	if _, err := r.Undone(t.Context(), undone); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v, want that the store is away", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// quietTime is how long no request has come when the public socket is closed.
+	// quietTime is a host's [lameDuck.quiet].
 	quietTime = 100 * time.Millisecond
 	// lameDuckTime is how long the socket of a host that stops is open at most, as long as requests come.
 	lameDuckTime = 2 * time.Second
@@ -17,6 +17,8 @@ const (
 // an answer what comes once it is shut down. Each answer asks to connect anew, as
 // https://www.rfc-editor.org/rfc/rfc9112.html#section-9.6 has it. It may be used concurrently.
 type lameDuck struct {
+	// quiet is how long no request has come when the socket is closed.
+	quiet    time.Duration
 	begun    atomic.Bool
 	requests atomic.Int64
 	lastAt   atomic.Int64 // of a request, Unix nanoseconds
@@ -34,7 +36,7 @@ func (l *lameDuck) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// await begins, and waits until no request has come for quietTime. Without a caller it waits for none.
+// await begins, and waits until no request has come for quiet. Without a caller it waits for none.
 func (l *lameDuck) await(connections int) {
 	l.begun.Store(true)
 	if connections == 0 && time.Since(time.Unix(0, l.lastAt.Load())) > lameDuckTime {
@@ -42,7 +44,7 @@ func (l *lameDuck) await(connections int) {
 	}
 	for end := time.Now().Add(lameDuckTime); time.Now().Before(end); {
 		before := l.requests.Load()
-		time.Sleep(quietTime)
+		time.Sleep(l.quiet)
 		if l.requests.Load() == before {
 			return
 		}

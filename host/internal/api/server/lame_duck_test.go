@@ -17,6 +17,7 @@ func TestLameDuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{log: slog.New(slog.DiscardHandler), opt: Options{Config: &config.Config{}}, publicListener: public}
+	s.lameDuck.quiet = lameDuckTime
 	s.public = &http.Server{Handler: s.lameDuck.wrap(http.NotFoundHandler())}
 	served := make(chan error, 1)
 	go func() { served <- public.Serve(s.public) }()

@@ -129,7 +129,7 @@ type authority interface {
 // Open opens the listeners, so that a port in use is an error before the host
 // starts, and makes their handlers.
 func Open(ctx context.Context, opt Options) (*Server, error) {
-	s := &Server{opt: opt, log: opt.Logger}
+	s := &Server{opt: opt, log: opt.Logger, lameDuck: lameDuck{quiet: quietTime}}
 	err := s.listen(ctx)
 	if err == nil {
 		err = s.makeHandlers()

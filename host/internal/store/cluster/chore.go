@@ -91,7 +91,9 @@ type choreRow struct {
 
 // ShareChores makes this host take part in chores. It is called before Run.
 func (m *Member) ShareChores(own Chores) {
+	m.chores.mu.Lock()
 	m.chores.own = own
+	m.chores.mu.Unlock()
 	m.Watch(choresVersion, func(context.Context) error {
 		m.wakeChores()
 		return nil

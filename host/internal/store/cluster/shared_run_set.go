@@ -204,9 +204,6 @@ func (s *SharedRunSet) publishAll(ctx context.Context) {
 const publishWork = `INSERT INTO computing SELECT $1::bigint, $2::bytea, $3::text, $4::bytea[] WHERE EXISTS (SELECT 1 FROM hosts WHERE hid = $1 AND NOT dead)
 	ON CONFLICT (hid) DO UPDATE SET work = excluded.work`
 
-// endDeaths notes that work has ended: it is to blame for none of its deaths.
-const endDeaths = "UPDATE deaths SET ended = true WHERE work = ANY($1) AND NOT ended"
-
 // publish writes what computes, if that has changed, and that work is not to blame for deaths, as it has ended.
 func (s *SharedRunSet) publish(ctx context.Context, changed bool, list []ID) error {
 	m := s.member
@@ -221,7 +218,7 @@ func (s *SharedRunSet) publish(ctx context.Context, changed bool, list []ID) err
 	if len(ended) == 0 {
 		return nil
 	}
-	if err := m.work.exec(ctx, endDeaths, toBytes(ended)); err != nil {
+	if err := m.work.exec(ctx, "UPDATE deaths SET ended = true WHERE work = ANY($1) AND NOT ended", toBytes(ended)); err != nil {
 		return err
 	}
 	s.mu.Lock()

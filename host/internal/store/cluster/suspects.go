@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +21,7 @@ func (m *Member) awaitSuspects(ctx context.Context, moves Moves) {
 	defer t.Stop()
 	var last int64
 	silent := 0
-	for left := suspectTTLs * m.opts.TTL; left > 0 && silent < silentBeats; left -= m.opts.Beat {
+	for first := m.opts.Now(); m.opts.Now().Sub(first) < suspectTTLs*m.opts.TTL && silent < silentBeats; {
 		began := m.opts.Now()
 		untried, signs, err := m.readUntried(ctx, moves)
 		switch {
@@ -46,20 +45,14 @@ func (m *Member) awaitSuspects(ctx context.Context, moves Moves) {
 }
 
 // readUntried returns what this host did when it died, is still to be done and has not been done at the death of
-// another one, and counts the signs of life of the others. What was published or noted as it ended is not to be done
-// any more: it is noted as ended.
+// another one, and counts the signs of life of the others. What was published or noted as it ended is not among it,
+// but its deaths stay: it may be done again later, as work that waits for a person is.
 func (m *Member) readUntried(ctx context.Context, moves Moves) (untried []ID, signs int64, err error) {
 	suspects, signs, err := m.readSuspects(ctx)
-	if err != nil || len(suspects) == 0 {
-		return nil, signs, err
+	if err != nil || len(suspects) == 0 || signs == 0 {
+		return suspects, signs, err
 	}
-	if untried, err = moves.Undone(ctx, suspects); err != nil {
-		return nil, signs, err
-	}
-	ended := slices.DeleteFunc(suspects, func(id ID) bool { return slices.Contains(untried, id) })
-	if len(ended) > 0 {
-		err = m.beats.exec(ctx, endDeaths, toBytes(ended))
-	}
+	untried, err = moves.Undone(ctx, suspects)
 	return untried, signs, err
 }
 
