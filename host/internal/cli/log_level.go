@@ -12,7 +12,9 @@ const logLevelHelp = `Level makes a running host log more, or less, for a while:
 and what is worse, of one component or of all. At the end of the time the level of its
 file, [telemetry] log_level, counts again by itself; also at once when the host is
 started again, as nothing of it is stored. Without LEVEL it shows what counts now, and
-until when; the components are listed there.
+until when; the components are listed there. To end it early, set it anew with
+--for 1s. Debug adds of api each request with its principal and address, and of runtime
+and definitions what modules print when they start.
 
 It takes an operator's key, is recorded in the audit log, and is for the host that
 answers: others that share its store keep their levels. What is set anew replaces what
@@ -47,6 +49,9 @@ func (a *app) logLevelCommand() *cobra.Command {
 				return err
 			}
 			return a.printLogLevels(found)
+		}
+		if cmd.Flags().Changed("component") && component == "" {
+			return usagef("--component is empty: name a component that %s lists, or leave it out for all", path(cmd))
 		}
 		if length < time.Second || length%time.Second != 0 {
 			return usagef("--for takes whole seconds from 1s to 24h, not %s", length)

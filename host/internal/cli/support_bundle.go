@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,17 +32,22 @@ writes:
   doctor.json        what "skep doctor" finds
   plan.json          what differs between swarm.toml and what the host runs
   readyz.txt         whether the host takes work, and of what it warns
-  metrics.txt        its metrics
+  metrics.txt        its metrics, without what agents report
   host_version.json  the version that runs
   cluster.json       the hosts that share its tasks
   tasks.json         tasks that run or wait: tenant, agent, state, since when, turns
   questions.json     calls that wait for people, without arguments
 
 Left out are messages, arguments and answers, keys and tokens, prompts and all params,
-descriptions, variables and arguments of programs, paths of URLs, and whose tasks they
-are. Names of swarms, agents, models, partners, tenants and files, ids of keys and tasks,
-and names of metrics that agents report are inside. The host keeps no log: add lines from
-where its stderr goes, once you have read them.
+descriptions, variables and arguments of programs, [[auth.keys]], paths and queries of
+URLs, and whose tasks they are. Names of swarms, agents, models, partners, tenants and
+files, ids of tasks and of agents of partners, users at brokers, client_id, issuer and
+audience are inside. The host keeps no log: add lines from where its stderr goes, once
+you have read them.
+
+Secrets of the file of 8 bytes or more, and the operator's key, are replaced wherever
+they are found. Keys of [[auth.keys]] are not looked for: the host keeps digests alone.
+Nor is any secret of a file with a fault: what would quote the file is left out then.
 
 Take an operator's key, beside the swarm's file, with the variables and rights of the
 host's user. What cannot be had is left out; the host need not run. A part has 4 MiB at
@@ -59,6 +67,9 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		file := args[0]
 		if _, err := os.Lstat(file); err == nil {
 			return failf(exitFailed, "%s is there already: choose a new name", file)
+		}
+		if _, err := os.Stat(filepath.Dir(file)); err != nil {
+			return fmt.Errorf("%s cannot be written: %w", file, err)
 		}
 		b := &supportBundle{app: a}
 		b.gather(cmd.Context(), plainHTTP)
@@ -98,7 +109,8 @@ type supportPart struct {
 type supportBundle struct {
 	app   *app
 	parts []supportPart
-	// secrets are taken out of all parts, should one get there.
+	// secrets are taken out of all parts, should one get there, the longest first: one that begins
+	// another would leave its tail.
 	secrets []string
 }
 
@@ -116,15 +128,25 @@ func (b *supportBundle) add(name, about string, content []byte, err error) {
 }
 
 // minSecret is the length of the shortest secret that is looked for, in bytes: shorter ones are part
-// of any text.
-const minSecret = 4
+// of any text, where the gap would show them, and of JSON, as true and 1000 are.
+const minSecret = 8
 
-// scrub replaces secrets, in texts and in JSON.
+// addSecrets has secrets looked for.
+func (b *supportBundle) addSecrets(secrets ...string) {
+	for _, secret := range secrets {
+		if len(secret) >= minSecret {
+			b.secrets = append(b.secrets, secret)
+		}
+	}
+	slices.SortFunc(b.secrets, func(x, y string) int { return len(y) - len(x) })
+}
+
+// quotedURL is a URL in a text or in a string of JSON, up to a space or the end of the string.
+var quotedURL = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)((?:[^/?#\s"\\]|\\[^"bfnrt\s])*)(?:[^\s"\\]|\\[^"bfnrt\s])*`)
+
+// scrub replaces secrets, in texts and in JSON, and leaves of URLs the host alone.
 func (b *supportBundle) scrub(text []byte) []byte {
 	for _, secret := range b.secrets {
-		if len(secret) < minSecret {
-			continue
-		}
 		quoted, err := json.Marshal(secret)
 		if err != nil {
 			panic(err) // it is a text
@@ -133,7 +155,10 @@ func (b *supportBundle) scrub(text []byte) []byte {
 			text = bytes.ReplaceAll(text, []byte(form), []byte("[secret]"))
 		}
 	}
-	return text
+	return quotedURL.ReplaceAllFunc(text, func(url []byte) []byte {
+		part := quotedURL.FindSubmatch(url)
+		return slices.Concat(part[1], part[2][bytes.LastIndexByte(part[2], '@')+1:])
+	})
 }
 
 // list shows what is inside.

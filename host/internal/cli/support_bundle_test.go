@@ -6,12 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"skep/host/client"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
 )
 
@@ -63,6 +68,8 @@ auth_token = "env::PEER"
 	c, err := client.New(client.Options{URL: "http://" + public, Token: p.vars["OPERATOR"]})
 	p.must(err)
 	defer c.Close()
+	_, err = c.PostMessage(t.Context(), client.Post{Task: "counts", Subject: "planted subject", Body: `[["metric",{"name":"orders","value":2,"labels":{"item":"planted"}}],["task_complete",{"finish_message":"planted end"}]]`})
+	p.must(err)
 	for id, body := range map[string]string{"slow": `[["sleep",{"ms":600000}]]`, "asks": `[["help",{"planted argument":1}]]`} {
 		_, err := c.PostAsync(t.Context(), client.Post{Task: id, Subject: "planted subject", Body: body + " "})
 		p.must(err)
@@ -139,24 +146,98 @@ func TestSupportBundleOfBrokenHost(t *testing.T) {
 }
 
 // TestSupportPartIsBounded: a part that is too long is left out, with its length, and a secret in a part or in the
-// reason of its absence is taken out, in its form as JSON, too.
+// reason of its absence is taken out, in its form as JSON, too, and whole where another begins it. Of URLs the host
+// is left.
 func TestSupportPartIsBounded(t *testing.T) {
 	t.Parallel()
-	b := &supportBundle{secrets: []string{"", "abc", `a"<secret>`}}
+	b := &supportBundle{}
+	b.addSecrets("", "seven77", "the<token>", `a"<secret>`)
+	b.addSecrets(`the<token>-and-"more"`)
 	b.add("long", "", make([]byte, maxSupportPart+1), nil)
 	b.add("whole", "", make([]byte, maxSupportPart), nil)
-	b.addJSON("quoted", "", []string{`x a"<secret> abc`}, nil)
-	b.add("refused", "", nil, errors.New(`it is a"<secret>`))
+	b.add("refused", "", nil, errors.New(`it is a"<secret>: Get "HTTP://u:pw@h.example:1/path?q=1": refused`))
 	if p := b.parts[0]; p.Missing != "it has 4194305 bytes, at most 4194304" || p.content != nil || p.Bytes != 0 {
 		t.Errorf("%+v", p)
 	}
 	if p := b.parts[1]; p.Missing != "" || p.Bytes != maxSupportPart {
 		t.Errorf("%s %d", p.Missing, p.Bytes)
 	}
-	if got := string(b.parts[2].content); got != "[\n  \"x [secret] abc\"\n]\n" {
+	if got := b.parts[2].Missing; got != `it is [secret]: Get "HTTP://h.example:1": refused` {
 		t.Errorf("%s", got)
 	}
-	if got := b.parts[3].Missing; got != "it is [secret]" {
-		t.Errorf("%s", got)
+	for text, want := range map[string]string{
+		`x a"<secret> seven77`:                  `x [secret] seven77`,
+		`the<token> the<token>-and-"more"`:      `[secret] [secret]`,
+		`ws://u:p&w@h.example/p&q=<a>\"b and c`: `ws://h.example"b and c`,
+		`say "https://h.example?key=k" twice`:   `say "https://h.example" twice`,
+		"https://h.example#k\nnext":             "https://h.example\nnext",
+	} {
+		b.addJSON("quoted", "", []string{text, "after"}, nil)
+		var got []string
+		if err := json.Unmarshal(b.parts[len(b.parts)-1].content, &got); err != nil || !slices.Equal(got, []string{want, "after"}) {
+			t.Errorf("%s is %q, want %q, %v", text, got, want, err)
+		}
+	}
+}
+
+// TestSupportPages: of pages of admin_listen only /readyz may have another status than 200, nobody is followed to
+// another place, and metrics that agents report are left out.
+func TestSupportPages(t *testing.T) {
+	t.Parallel()
+	const kept = "# HELP skep_up Up.\n# TYPE skep_up gauge\nskep_up{agent=\"skep_agent_x\"} 1\n"
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			t.Errorf("a redirect was followed")
+		}
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "# HELP skep_agent_a A.\n# TYPE skep_agent_a gauge\nskep_agent_a{item=\"planted\"} 1\n"+kept+"skep_agent_a_total{item=\"planted\"} 1")
+	}))
+	defer s.Close()
+	cfg := &config.Config{}
+	cfg.Server.AdminListen = strings.TrimPrefix(s.URL, "http://")
+	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable, http.StatusFound} {
+		b := &supportBundle{app: &app{}}
+		b.addPages(t.Context(), cfg)
+		for _, p := range b.parts {
+			if status == http.StatusOK || p.Name == "readyz.txt" {
+				if string(p.content) != kept || p.Missing != "" {
+					t.Errorf("%s at %d is %q, missing for %q", p.Name, status, p.content, p.Missing)
+				}
+			} else if p.content != nil || !strings.Contains(p.Missing, "answers "+strconv.Itoa(status)) {
+				t.Errorf("%s at %d is %q, missing for %q", p.Name, status, p.content, p.Missing)
+			}
+		}
+	}
+}
+
+// TestSupportPlanOfFault: what the host says of a fault in its file is not quoted.
+func TestSupportPlanOfFault(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"status":409,"title":"conflict","detail":"the file is at fault: planted"}`)
+	}))
+	defer s.Close()
+	c, err := client.New(client.Options{URL: s.URL, Token: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := &supportBundle{app: &app{}}
+	b.addPlan(t.Context(), c, nil)
+	if p := b.parts[0]; p.content != nil || p.Missing != "the host finds a fault in its file, or has none: skep plan shows it" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestSupportBundleNowhere: a file that cannot be written is said before anything is looked at.
+func TestSupportBundleNowhere(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir())
+	if code, s := p.call("support-bundle", p.path("away/bundle.tar.gz")); code != exitNotFound || !strings.Contains(s.stderr.String(), "cannot be written") || s.stdout.Len() > 0 {
+		t.Errorf("%d %s%s", code, s.stdout.String(), s.stderr.String())
 	}
 }

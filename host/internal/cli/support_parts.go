@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"skep/host/client"
@@ -20,7 +21,7 @@ import (
 func (b *supportBundle) gather(ctx context.Context, plainHTTP bool) {
 	cfg, err := b.app.readConfig(plainHTTP, time.Time{})
 	if err == nil {
-		b.secrets = plan.Secrets(cfg)
+		b.addSecrets(plan.Secrets(cfg)...)
 	}
 	c, served := b.openHost(ctx)
 	if c != nil {
@@ -82,15 +83,15 @@ func (b *supportBundle) addFindings(ctx context.Context, plainHTTP bool) {
 func (b *supportBundle) openHost(ctx context.Context) (*client.Client, error) {
 	address, err := b.app.hostURL()
 	if err != nil {
-		return nil, withoutQuotes(err)
+		return nil, err
 	}
 	token, err := b.app.token(address)
 	if err != nil {
 		return nil, err
 	}
-	b.secrets = append(b.secrets, token)
+	b.addSecrets(token)
 	if own, failed := readToken(filepath.Join(b.app.dataDir(), "operator.key")); failed == nil {
-		b.secrets = append(b.secrets, own)
+		b.addSecrets(own)
 	}
 	c, err := b.app.client(address, token)
 	if err != nil {
@@ -121,6 +122,10 @@ const supportTime = 30 * time.Second
 func (b *supportBundle) addPlan(ctx context.Context, c *client.Client, served error) {
 	b.ask(ctx, "plan.json", "what differs between swarm.toml and what runs", served, func(ctx context.Context) (any, error) {
 		changes, err := c.Plan(ctx)
+		var refusal *client.Error
+		if errors.As(err, &refusal) && refusal.Status == http.StatusConflict { // it quotes the file
+			err = errors.New("the host finds a fault in its file, or has none: skep plan shows it")
+		}
 		for i := range changes {
 			changes[i].Before, changes[i].After = nil, nil
 		}
@@ -128,10 +133,13 @@ func (b *supportBundle) addPlan(ctx context.Context, c *client.Client, served er
 	})
 }
 
+// readyPage says whether the host takes work.
+const readyPage = "/readyz"
+
 // addPages adds what the listener of operators shows.
 func (b *supportBundle) addPages(ctx context.Context, cfg *config.Config) {
 	for _, page := range [][3]string{
-		{"readyz.txt", "/readyz", "whether the host takes work"}, {"metrics.txt", "/metrics", "its metrics"}, {"host_version.json", "/version", "the version that runs"},
+		{"readyz.txt", readyPage, "whether the host takes work"}, {"metrics.txt", "/metrics", "its metrics, without what agents report"}, {"host_version.json", "/version", "the version that runs"},
 	} {
 		var content []byte
 		err := errors.New("the file that says where admin_listen is cannot be read")
@@ -142,11 +150,15 @@ func (b *supportBundle) addPages(ctx context.Context, cfg *config.Config) {
 		default:
 			content, err = fetchPage(ctx, cfg.Server.AdminListen, page[1])
 		}
-		b.add(page[0], page[2], content, err)
+		b.add(page[0], page[2], agentMetrics.ReplaceAll(content, nil), err)
 	}
 }
 
-// fetchPage reads a page of the listener of operators, whatever its status: one that is not ready says why.
+// agentMetrics are the lines of metrics that agents report, which choose the values of labels freely.
+var agentMetrics = regexp.MustCompile(`(?m)^(?:# (?:HELP|TYPE) )?skep_agent_.*\n?`)
+
+// fetchPage reads a page of the listener of operators. A host that is not ready has another status than 200 and says
+// why.
 func fetchPage(ctx context.Context, address, path string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
@@ -156,11 +168,14 @@ func fetchPage(ctx context.Context, address, path string) ([]byte, error) {
 	}
 	own := &http.Transport{}
 	defer own.CloseIdleConnections()
-	rsp, err := (&http.Client{Transport: own}).Do(r)
+	rsp, err := (&http.Client{Transport: own, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rsp.Body.Close() }()
+	if rsp.StatusCode != http.StatusOK && path != readyPage {
+		return nil, fmt.Errorf("%s at admin_listen answers %s", path, rsp.Status)
+	}
 	return io.ReadAll(io.LimitReader(rsp.Body, maxSupportPart+1))
 }
 

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"fmt"
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -27,7 +27,7 @@ const (
 var withheldKeys = []string{"params", "parameters", "description", "keywords", "metadata", "command", "env", "header", "keys"}
 
 // urlPath is what follows the host of a URL: some services have their credential there.
-var urlPath = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)([^/?#\s]*)[^\s]*`)
+var urlPath = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)([^/?#\s]*)[^\s]*`)
 
 // Mask lists a configuration without secrets, prompts and other free text, and of URLs the host alone.
 // Limits are not part of it.
@@ -66,10 +66,13 @@ func mask(key string, shown any) any {
 		}
 		return list
 	}
-	if reflect.ValueOf(shown).Kind() == reflect.String {
-		return maskText(fmt.Sprint(shown))
+	switch v := reflect.ValueOf(shown); {
+	case v.Kind() == reflect.String:
+		return maskText(v.String())
+	case v.Kind() == reflect.Bool, v.CanInt(), v.CanUint(), v.CanFloat():
+		return shown
 	}
-	return shown
+	return withheld // another form may have texts in it
 }
 
 func maskText(text string) string {
@@ -90,6 +93,10 @@ func Secrets(c *config.Config) (list []string) {
 			if secret != "" {
 				list = append(list, secret.Reveal())
 			}
+			return
+		}
+		if header, is := v.Interface().(config.HeaderFields); is {
+			list = append(list, headerTexts(header)...)
 			return
 		}
 		switch v.Kind() {
@@ -116,4 +123,18 @@ func Secrets(c *config.Config) (list []string) {
 	walk(reflect.ValueOf(*c))
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// headerTexts are the texts of header fields, which the configuration has as JSON.
+func headerTexts(header config.HeaderFields) (list []string) {
+	for _, raw := range header.Raw() {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
 }
