@@ -47,13 +47,13 @@ func (s *acceptedStore) accepted() []string {
 	return slices.Clone(s.tenants)
 }
 
-// newSharedHive is a hive with one CPU token for the tenants default and calm, whose clock
+// newSharedHive is a hive with one CPU token for the tenants default and calm, whose monotonic clock
 // goes on by a millisecond each time it is read.
 func newSharedHive(t *testing.T, s *acceptedStore, change ...func(*hive)) *hive {
 	var reads atomic.Int64
 	return newHive(t, append(change, func(h *hive) {
 		h.opt.Tokens, h.also = 1, []string{"calm"}
-		h.opt.Now = func() time.Time { return time.Now().Add(time.Duration(reads.Add(1)) * time.Millisecond) }
+		h.opt.Monotonic = func() time.Time { return time.Now().Add(time.Duration(reads.Add(1)) * time.Millisecond) }
 		h.wrap = func(inner swarm.Store) swarm.Store { s.Store = inner; return s }
 	})...)
 }

@@ -38,8 +38,9 @@ type Options struct {
 	// is how long turns may go on whose task moves to another of them.
 	Cluster  Cluster
 	Handover time.Duration
-	// Now is the host's clock.
-	Now func() time.Time
+	// Now is the host's clock, which may jump. Monotonic is the clock that the shares of the processor and
+	// the wait for a slot are measured by; it does not jump.
+	Now, Monotonic func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -63,6 +64,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Monotonic == nil {
+		o.Monotonic = time.Now
 	}
 	return o
 }

@@ -30,6 +30,7 @@ type Runtime struct {
 	log          *slog.Logger
 	logWords     bool
 	now          func() time.Time
+	monotonic    func() time.Time // see [Options]
 	secret       []byte
 	places       listPlaces
 	suspects     *suspectGate
@@ -93,12 +94,12 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, traces: newTraces(secret, opt.Sample), log: opt.Logger, logWords: opt.LogWords, now: opt.Now, secret: secret, places: places,
+		observer: opt.Observer, traces: newTraces(secret, opt.Sample), log: opt.Logger, logWords: opt.LogWords, now: opt.Now, monotonic: opt.Monotonic, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
-		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
+		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Monotonic, tenantSet(opt.Tenants).weight),
 		slots: scheduler.NewSlots[claim](opt.Turns, tenantSet(opt.Tenants).slotRules()), wakeups: scheduler.NewWakeups[TaskKey](),
 		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
@@ -338,6 +339,6 @@ func (r *Runtime) claimTurns(t *activeTask) {
 		}
 		t.claimedTiers[agent] = tier
 		r.retainTask(t)
-		r.slots.Push(t.key.schedulerOwner(), tier, claim{t, agent, r.now()})
+		r.slots.Push(t.key.schedulerOwner(), tier, claim{t, agent, r.monotonic()})
 	}
 }

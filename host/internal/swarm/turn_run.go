@@ -20,7 +20,7 @@ var errTurnTime = errors.New("the turn took longer than its limit")
 type claim struct {
 	task  *activeTask
 	agent string
-	// since is when it was made.
+	// since is when it was made, by [Options.Monotonic].
 	since time.Time
 }
 
@@ -37,7 +37,7 @@ func (r *Runtime) runClaim(slot *scheduler.Slot[claim]) {
 	if setup == nil {
 		return
 	}
-	setup.slot, setup.queued, setup.waited = slot, max(0, r.now().Sub(slot.Item.since)), setup.run.row.waitedUntil(r.now())
+	setup.slot, setup.queued, setup.waited = slot, max(0, r.monotonic().Sub(slot.Item.since)), setup.run.row.waitedUntil(r.now())
 	r.runTurn(t, setup)
 	r.claimTurns(t)
 }
