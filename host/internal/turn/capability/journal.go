@@ -63,7 +63,7 @@ type journal struct {
 	suspended             bool
 	// hibernation is set if the turn has given its sandbox up, wokenFrom if it goes on after that.
 	hibernation, wokenFrom *hibernation
-	// repeated is closed when a resumed turn is where it waited.
+	// repeated is closed when a turn that is repeated is where it waited.
 	repeated chan struct{}
 	// attempt is the number of this run; attemptMarked is set once the journal has it.
 	attempt       int

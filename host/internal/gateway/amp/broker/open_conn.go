@@ -102,7 +102,7 @@ func (c credential) Response() string {
 }
 
 // errUnanswered is what the library takes for a refusal.
-var errUnanswered = errors.New("it ends the connection before it has answered username and password")
+var errUnanswered = errors.New("it ends the connection before it has answered username and password: it is lost, or refuses them without a word")
 
 // openError is the error of a broker that does not let the host in.
 func openError(err error) error {

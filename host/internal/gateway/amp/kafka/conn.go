@@ -174,9 +174,10 @@ func (c *Conn) watch(ctx context.Context, client *kgo.Client) {
 		}
 		was := c.State()
 		c.set(client, err)
-		if err != nil && (was == nil || errors.Is(was, broker.ErrAway)) {
+		refused := errors.Is(err, broker.ErrCredential)
+		if err != nil && (was == nil || errors.Is(was, broker.ErrAway) || refused != errors.Is(was, broker.ErrCredential)) {
 			what := "Kafka does not answer"
-			if errors.Is(err, broker.ErrCredential) {
+			if refused {
 				what = "Kafka does not let the host in"
 			}
 			c.opt.Log.Warn(what, "group", c.opt.Group, "error", err)
