@@ -11,6 +11,15 @@ import (
 // store: until they have all put in force what replaced it, they begin tasks with it.
 const settleTime = sweepEvery
 
+// Persist stores the operator's definition again if hosts with another file have dropped it while this one waited.
+func (l *Library) Persist(ctx context.Context) error {
+	if err := l.change.Lock(ctx); err != nil {
+		return err
+	}
+	defer l.change.Unlock()
+	return l.persist(ctx, "", l.own)
+}
+
 // keptForOthers returns which of the stored definitions that this host does not want others may have in force. The
 // caller holds l.change.
 func (l *Library) keptForOthers(ctx context.Context, list []sqlite.Definition, wanted func(digest string) bool) (func(sqlite.Definition) bool, error) {

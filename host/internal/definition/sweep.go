@@ -82,6 +82,11 @@ func (l *Library) dropStored(ctx context.Context, wanted func(digest string) boo
 	if err != nil {
 		return err
 	}
+	if l.opt.IsAlike != nil {
+		if err := l.persist(ctx, "", l.own); err != nil {
+			return err
+		}
+	}
 	kept, err := l.keptForOthers(ctx, list, wanted)
 	for _, d := range list {
 		if err == nil && !wanted(d.Digest) && !kept(d) {

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -96,4 +97,27 @@ func TestSweepBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	sweep(false, false, "with nothing in force elsewhere")
+}
+
+// TestPersistDropped: where several hosts share the store, the operator's definition that another host's sweep has
+// dropped is stored again: by a sweep, and before a host that has waited serves. A host alone writes nothing.
+func TestPersistDropped(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	check := func(when string, persist func(context.Context) error, stored bool) {
+		t.Helper()
+		if err := h.store.DropDefinition(t.Context(), "", "hive", h.own.digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.store.Definition(t.Context(), "", "hive", h.own.digest); (err == nil) != stored || err != nil && !errors.Is(err, swarm.ErrNotFound) {
+			t.Errorf("%s: %v, want it stored: %v", when, err, stored)
+		}
+	}
+	check("after the sweep of a host alone", h.sweep, false)
+	h.opt.IsAlike = func() bool { return false }
+	check("after a sweep beside others", h.sweep, true)
+	check("after the wait", h.Persist, true)
 }

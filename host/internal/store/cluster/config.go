@@ -24,6 +24,8 @@ type Configuration interface {
 	// Adopt puts in force what was prepared, Drop forgets it.
 	Adopt(ctx context.Context) error
 	Drop()
+	// Persist stores again what tasks begin with, if other hosts have dropped it while this one waited.
+	Persist(ctx context.Context) error
 }
 
 // configTables: inforce is the configuration in force on all hosts, and the one that is proposed by a host while

@@ -66,6 +66,9 @@ func (m *Member) beginConfig(ctx context.Context) error {
 		}
 	}
 	if err == nil {
+		err = m.config.own.Persist(ctx)
+	}
+	if err == nil {
 		m.setDeviation(nil)
 	}
 	return err

@@ -17,6 +17,9 @@ type testConfig struct {
 	running, file, prepared map[string]string
 	// fails is what Prepare returns.
 	fails error
+	// persisted is what Persist has stored last, failsPersist what it returns.
+	persisted    map[string]string
+	failsPersist error
 }
 
 func (c *testConfig) Running() map[string]string { return c.running }
@@ -41,6 +44,11 @@ func (c *testConfig) Adopt(context.Context) error {
 }
 
 func (c *testConfig) Drop() { c.prepared = nil }
+
+func (c *testConfig) Persist(context.Context) error {
+	c.persisted = maps.Clone(c.running)
+	return c.failsPersist
+}
 
 // configHost is a host that shares a configuration whose only part is of a value.
 type configHost struct {
@@ -245,7 +253,7 @@ func TestConfigJoined(t *testing.T) {
 }
 
 // TestConfigAlone: a host that starts alone puts its file in force, of two that do the first one; the hosts that
-// were killed before are not waited for.
+// were killed before are not waited for. It stores its definition again first, which others may have dropped.
 func TestConfigAlone(t *testing.T) {
 	t.Parallel()
 	dsn, hosts := configHosts(t, 2)
@@ -262,8 +270,13 @@ func TestConfigAlone(t *testing.T) {
 	if err := hosts[0].Beat(t.Context()); !errors.Is(err, ErrFenced) {
 		t.Errorf("a host that was silent: %v", err)
 	}
-	if err := a.begin(t); err != nil {
-		t.Error(err)
+	a.config.failsPersist = errors.New("a store that fails for a moment")
+	if err := a.begin(t); !errors.Is(err, a.config.failsPersist) {
+		t.Errorf("a host whose definition is not stored: %v", err)
+	}
+	a.config.persisted, a.config.failsPersist = nil, nil
+	if err := a.begin(t); err != nil || !maps.Equal(a.config.persisted, parts("2")) {
+		t.Errorf("a host that is alone: %v, it has stored %v again", err, a.config.persisted)
 	}
 	if err := b.begin(t); err == nil {
 		t.Error("two hosts have put their files in force")
