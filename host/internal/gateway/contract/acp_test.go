@@ -130,6 +130,14 @@ var acpReasons = map[string]contract.Reason{
 	"duplicate": contract.Conflict, "busy": contract.Busy, "internal": contract.Internal,
 }
 
+// acpReason is why an ERROR message refuses. A host that stops has no code of its own.
+func acpReason(f acptest.Fault) contract.Reason {
+	if f.Code == "busy" && strings.Contains(f.Message, "shutting down") {
+		return contract.Stopping
+	}
+	return acpReasons[f.Code]
+}
+
 // acpStatuses are the refusals of what gets no ERROR.
 var acpStatuses = map[int]contract.Reason{
 	http.StatusUnauthorized: contract.NoCredential, http.StatusForbidden: contract.Denied, http.StatusNotFound: contract.Unknown,
@@ -166,7 +174,7 @@ func acpState(r acptest.Reply, err error) (contract.State, error) {
 	case r.Status == http.StatusRequestEntityTooLarge:
 		return contract.State{}, &contract.Refused{Reason: contract.Large, Text: fault.Message}
 	case r.Status != http.StatusOK:
-		return contract.State{}, &contract.Refused{Reason: acpReasons[fault.Code], Text: fault.Message}
+		return contract.State{}, &contract.Refused{Reason: acpReason(fault), Text: fault.Message}
 	}
 	s.Status, s.Text = contract.Failed, fault.Message
 	return s, nil
