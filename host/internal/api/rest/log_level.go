@@ -20,8 +20,8 @@ type setLevel struct {
 // showLogLevels is GET /skep/v1/log/level.
 func (c *call) showLogLevels() error {
 	levels, set := c.h.opt.LogLevels, []setLevel{}
-	for _, held := range loglevel.Sorted(levels.Held()) {
-		set = append(set, setLevel{held.Component, loglevel.Name(held.Level), formatTime(held.Until)})
+	for _, one := range levels.List() {
+		set = append(set, setLevel{one.Component, loglevel.Name(one.Level), formatTime(one.Until)})
 	}
 	return c.reply(struct {
 		Level      string     `json:"level"`

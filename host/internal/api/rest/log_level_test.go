@@ -36,8 +36,8 @@ func TestLogLevel(t *testing.T) {
 			t.Errorf("%s: %d %s, want %q", body, a.status, a.body, want)
 		}
 	}
-	if held := levels.Held(); len(held) != 1 {
-		t.Errorf("%v is held", held)
+	if set := levels.List(); len(set) != 1 {
+		t.Errorf("%v is set", set)
 	}
 }
 
@@ -64,8 +64,8 @@ func TestLogLevelAudited(t *testing.T) {
 	levels := newLevels()
 	full := newTestHost(t, func(h *testHost) { h.opt.LogLevels, h.opt.Audit = levels, fullAudit{} })
 	a := full.do(request{method: "POST", path: "/skep/v1/log/level", token: operatorToken, body: `{"level":"debug"}`})
-	if a.status != http.StatusInternalServerError || len(levels.Held()) != 0 {
-		t.Errorf("%d %s: %v is held", a.status, a.body, levels.Held())
+	if a.status != http.StatusInternalServerError || len(levels.List()) != 0 {
+		t.Errorf("%d %s: %v is set", a.status, a.body, levels.List())
 	}
 }
 

@@ -5,7 +5,6 @@ package loglevel
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,10 +21,11 @@ const (
 	DefaultTime = 10 * time.Minute
 )
 
-// Hold is a level that is set for a while.
-type Hold struct {
-	Level slog.Level
-	Until time.Time
+// SetLevel is the level of a component that is set for a while.
+type SetLevel struct {
+	Component string
+	Level     slog.Level
+	Until     time.Time
 }
 
 // Levels are the levels of a host's components. Nothing of it is stored: a host that is started again
@@ -36,9 +36,9 @@ type Levels struct {
 
 	mu         sync.Mutex
 	components []string
-	// held are the set levels by component, nil for none; a map is replaced and never changed, so
+	// set are the set levels by component, nil for none; a map is replaced and never changed, so
 	// that a record that is left out takes no lock.
-	held atomic.Pointer[map[string]Hold]
+	set atomic.Pointer[map[string]SetLevel]
 }
 
 // New returns levels of which none is set. base is the level of the file.
@@ -64,17 +64,20 @@ func (l *Levels) Components() []string {
 	return slices.Clone(l.components)
 }
 
-// Held returns the levels that are set now, by component.
-func (l *Levels) Held() map[string]Hold {
-	held, now := map[string]Hold{}, l.now()
-	if all := l.held.Load(); all != nil {
-		for component, h := range *all {
-			if now.Before(h.Until) {
-				held[component] = h
-			}
+// List lists the levels that are set now, by component.
+func (l *Levels) List() (list []SetLevel) {
+	all := l.set.Load()
+	if all == nil {
+		return nil
+	}
+	now := l.now()
+	for _, one := range *all {
+		if now.Before(one.Until) {
+			list = append(list, one)
 		}
 	}
-	return held
+	slices.SortFunc(list, func(a, b SetLevel) int { return cmp.Compare(a.Component, b.Component) })
+	return list
 }
 
 // Check returns why no level can be set for a component, or nil. The empty name means all.
@@ -90,25 +93,28 @@ func (l *Levels) Check(component string) error {
 func (l *Levels) Set(component string, level slog.Level, length time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	set := l.components
+	names := l.components
 	if component != "" {
-		set = []string{component}
+		names = []string{component}
 	}
-	held := l.Held() // without levels whose time is over
-	for _, name := range set {
-		held[name] = Hold{level, l.now().Add(length)}
+	set := map[string]SetLevel{}
+	for _, one := range l.List() { // without levels whose time is over
+		set[one.Component] = one
 	}
-	l.held.Store(&held)
+	for _, name := range names {
+		set[name] = SetLevel{name, level, l.now().Add(length)}
+	}
+	l.set.Store(&set)
 }
 
 // find returns the set level of a component.
 func (l *Levels) find(component string) (slog.Level, bool) {
-	all := l.held.Load()
+	all := l.set.Load()
 	if all == nil {
 		return 0, false
 	}
-	h, has := (*all)[component]
-	return h.Level, has && l.now().Before(h.Until)
+	one, has := (*all)[component]
+	return one.Level, has && l.now().Before(one.Until)
 }
 
 // Parse reads the name of a level.
@@ -123,54 +129,3 @@ func Parse(name string) (slog.Level, error) {
 
 // Name is the name of a level, as in the file.
 func Name(level slog.Level) string { return strings.ToLower(level.String()) }
-
-// handler is the log of a component.
-type handler struct {
-	next      slog.Handler
-	levels    *Levels
-	component string
-}
-
-// Enabled implements slog.Handler.
-func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
-	if least, is := h.levels.find(h.component); is {
-		return level >= least
-	}
-	return h.next.Enabled(ctx, level)
-}
-
-// Handle implements slog.Handler. A record that only a set level lets through names its component.
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if !h.next.Enabled(ctx, r.Level) {
-		r = r.Clone()
-		r.AddAttrs(slog.String("component", h.component))
-	}
-	return h.next.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.next = h.next.WithAttrs(attrs)
-	return h
-}
-
-// WithGroup implements slog.Handler.
-func (h handler) WithGroup(name string) slog.Handler {
-	h.next = h.next.WithGroup(name)
-	return h
-}
-
-// Sorted lists what is set, by component.
-func Sorted(held map[string]Hold) (list []Named) {
-	for component, h := range held {
-		list = append(list, Named{component, h})
-	}
-	slices.SortFunc(list, func(a, b Named) int { return cmp.Compare(a.Component, b.Component) })
-	return list
-}
-
-// Named is a level that is set, with its component.
-type Named struct {
-	Component string
-	Hold
-}

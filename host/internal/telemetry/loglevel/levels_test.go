@@ -53,13 +53,13 @@ func TestSetLevelEnds(t *testing.T) {
 	check("just before the end", "r-debug d-debug r-info")
 	now = now.Add(1)
 	check("the end", "")
-	if held := levels.Held(); len(held) != 0 {
-		t.Errorf("%v is held", held)
+	if set := levels.List(); len(set) != 0 {
+		t.Errorf("%v is set", set)
 	}
 	levels.Set("", slog.LevelInfo, loglevel.MaxTime)
 	check("all", "r-info s-info")
-	if held := loglevel.Sorted(levels.Held()); len(held) != 2 || held[0].Component != "router" || held[1].Component != "store" {
-		t.Errorf("%v is held", held)
+	if set := levels.List(); len(set) != 2 || set[0].Component != "router" || set[1].Component != "store" {
+		t.Errorf("%v is set", set)
 	}
 }
 
