@@ -95,7 +95,7 @@ func (a *app) supportBundleCommand() *cobra.Command {
 // maxSupportPart bounds a part, in bytes.
 const maxSupportPart = 4 << 20
 
-// supportPart is a file of the archive, or says why it is missing.
+// supportPart is a file of the archive, or the reason why it is missing.
 type supportPart struct {
 	Name    string `json:"name"`
 	About   string `json:"about"`

@@ -110,7 +110,7 @@ auth_token = "env::PEER"
 }
 
 // TestSupportBundleOfBrokenHost: of a host that does not run, and whose file is at fault, there is a bundle that
-// says what is missing and why, without quoting the file.
+// names what is missing with the reason, without quoting the file.
 func TestSupportBundleOfBrokenHost(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, t.TempDir())
@@ -180,7 +180,7 @@ func TestSupportPartIsBounded(t *testing.T) {
 	}
 }
 
-// TestSupportPages: of pages of admin_listen only /readyz may have another status than 200, nobody is followed to
+// TestSupportPages: of pages of admin_listen only /readyz may have another status than 200, no redirect leads to
 // another place, and metrics that agents report are left out.
 func TestSupportPages(t *testing.T) {
 	t.Parallel()

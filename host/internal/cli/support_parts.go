@@ -79,7 +79,7 @@ func (b *supportBundle) addFindings(ctx context.Context, plainHTTP bool) {
 	b.addJSON("doctor.json", "what skep doctor finds", map[string]any{"findings": append([]diagnosis.Finding{}, d.found...)}, err)
 }
 
-// openHost returns a client of the host that is meant. The error says why there is none that answers.
+// openHost returns a client of the host that is meant, or the reason why none answers.
 func (b *supportBundle) openHost(ctx context.Context) (*client.Client, error) {
 	address, err := b.app.hostURL()
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *supportBundle) addPlan(ctx context.Context, c *client.Client, served er
 	})
 }
 
-// readyPage says whether the host takes work.
+// readyPage is the page of a host's readiness.
 const readyPage = "/readyz"
 
 // addPages adds what the listener of operators shows.
@@ -197,7 +197,7 @@ type supportTask struct {
 	MicroUSD   int64  `json:"micro_usd"`
 }
 
-// openTasks lists tasks that run or wait, the newest first. More says that there are others.
+// openTasks lists tasks that run or wait, the newest first; More is true where there are others.
 func openTasks(ctx context.Context, c *client.Client) (any, error) {
 	out := struct {
 		Tasks []supportTask `json:"tasks"`

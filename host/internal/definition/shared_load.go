@@ -53,8 +53,8 @@ func (l *Library) Refresh(ctx context.Context) error {
 // isUnreadable reports whether a stored definition is damaged. Its key may have been unreadable for a moment.
 func isUnreadable(err error) bool { return sqlite.IsDamaged(err) || errors.Is(err, errNoJSON) }
 
-// logUnused logs, once, that a stored definition is not in force at this host. The caller holds l.change, or nobody
-// else has l.
+// logUnused logs, once, that a stored definition is not in force at this host. The caller holds l.change, or
+// has l alone.
 func (l *Library) logUnused(level slog.Level, message string, stored sqlite.Loaded, err error) {
 	if at, logged := l.unused[stored.Tenant]; logged && at.Equal(stored.At) {
 		return

@@ -29,7 +29,7 @@ const (
 		` ON CONFLICT DO NOTHING RETURNING n)`
 	// liveDriver: a program that is no host drives nothing, and a live host what it asks for.
 	liveDriver = "($3::bigint = 0 OR EXISTS (SELECT FROM hosts WHERE hid = $3 AND NOT dead))"
-	// findChore tells why none is added: the tenant has one, or else this host is fenced, or else another one is old.
+	// findChore finds the reason why none is added: the tenant has one, or else this host is fenced, or else another one is old.
 	findChore = `SELECT EXISTS (SELECT FROM shared_chores WHERE tenant = $1), NOT EXISTS (SELECT FROM hosts WHERE hid = $2 AND NOT dead)`
 )
 

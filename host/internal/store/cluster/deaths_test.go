@@ -134,8 +134,8 @@ func TestDeaths(t *testing.T) {
 	wantDeaths(t, a, poison, Deaths{Elsewhere: 1})
 }
 
-// TestEndedWhileItWasPublished: a host waits for nobody to do what it had published, or its disk has as begun, when it
-// was killed, and what had ended by then, whether the others have noted its death or not.
+// TestEndedWhileItWasPublished: a host does not wait for others to do what it had published, or its disk has as begun,
+// when it was killed, and what had ended by then, whether the others have noted its death or not.
 func TestEndedWhileItWasPublished(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Schema(t)
