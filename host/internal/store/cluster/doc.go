@@ -8,6 +8,11 @@
 // counts only while the watcher can read: an outage of the server makes no host silent, and no two
 // clocks are compared.
 //
+// # What time it is
+//
+// Each beat reads the server's clock, so that hosts whose own clocks differ agree on deadlines, expiries and days. It
+// decides nothing of who is alive.
+//
 // # What a host that is silent can still do
 //
 // Nothing. It is fenced before its slots are taken: its row in hosts is marked dead, and each of
