@@ -179,6 +179,14 @@ func (h *Host) cluster() swarm.Cluster {
 	return sharing{h.member, h.store}
 }
 
+// countHosts counts the hosts that share the server, nil for a host that shares it with no other.
+func (h *Host) countHosts() func() int {
+	if h.member == nil {
+		return nil
+	}
+	return h.member.Hosts
+}
+
 // owners finds the hosts of tasks for the REST interface.
 type owners struct {
 	*cluster.Member

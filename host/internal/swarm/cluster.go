@@ -17,6 +17,9 @@ type Cluster interface {
 	// Alive reports whether the other hosts still count with this one. One that is not takes no
 	// messages.
 	Alive() bool
+	// Hosts is how many hosts are alive. Changed returns a channel that is closed when a host has come or gone.
+	Hosts() int
+	Changed() <-chan struct{}
 	// Claim lists the running tasks in slots that have become this host's.
 	Claim(ctx context.Context, slots []slot.Slot) ([]RunningTask, error)
 	// GrantSpend lets the host spend part of a tenant's budget of a day, at least a least amount.
@@ -69,6 +72,15 @@ func (s *share) grants(tenant string) *sync.Mutex {
 		s.granting[tenant] = one
 	}
 	return one
+}
+
+// divide returns this host's part of a limit that all hosts hold together, rounded up.
+func (s *share) divide(limit int) int {
+	if s.cluster == nil {
+		return limit
+	}
+	n := max(1, s.cluster.Hosts())
+	return (limit + n - 1) / n
 }
 
 // has reports whether the host works on a slot.
@@ -261,6 +273,23 @@ func (t *activeTask) checkHere() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.checkMoved()
+}
+
+// followHosts lets waiting turns look for a slot again when hosts come and go, until ctx ends: their tenants may
+// have more turns than before.
+func (r *Runtime) followHosts(ctx context.Context) {
+	if r.share.cluster == nil {
+		return
+	}
+	for {
+		changed := r.share.cluster.Changed()
+		r.slots.Recheck()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // End ends the runtime for a cause that concerns all of it: turns stop at once, and Run returns it.

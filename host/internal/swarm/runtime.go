@@ -100,12 +100,13 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
 		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Monotonic, tenantSet(opt.Tenants).weight),
-		slots: scheduler.NewSlots[claim](opt.Turns, tenantSet(opt.Tenants).slotRules()), wakeups: scheduler.NewWakeups[TaskKey](),
+		wakeups: scheduler.NewWakeups[TaskKey](),
 		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
 		tasks: map[TaskKey]*activeTask{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
 		instanceCounts: map[swarmKey]*instanceCount{}, tenantLoads: map[string]*tenantLoad{}, peerTasks: map[peerKey]int{}, daySpends: map[string]*daySpend{},
 	}
+	r.slots = scheduler.NewSlots[claim](opt.Turns, r.quotas.slotRules(&r.share))
 	r.lifetime, r.endLifetime = context.WithCancelCause(context.Background())
 	if defs, err = r.prepareDefinitions(defs); err != nil {
 		return nil, err
@@ -154,6 +155,7 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	})
 	others.Go(func() { r.purgeExpired(ctx) })
 	others.Go(func() { r.recoverDamaged(ctx) })
+	others.Go(func() { r.followHosts(ctx) })
 	others.Go(func() {
 		if r.share.cluster != nil {
 			return // Gained recovers them

@@ -31,10 +31,10 @@ type tenantSet map[string]Tenant
 
 func (t tenantSet) weight(name string) float64 { return float64(max(1, t[name].Weight)) }
 
-// slotRules are the rules by which tenants share slots.
-func (t tenantSet) slotRules() scheduler.TenantRules {
+// slotRules are the rules by which tenants share the slots of a host, which has a share of the tasks.
+func (t tenantSet) slotRules(s *share) scheduler.TenantRules {
 	return scheduler.TenantRules{
 		Weight: t.weight, Several: len(t) > 1,
-		MaxSlots: func(tenant string) int { return t[tenant].Quota.Turns },
+		MaxSlots: func(tenant string) int { return s.divide(t[tenant].Quota.Turns) },
 	}
 }

@@ -29,9 +29,47 @@ type sharedBudget struct {
 type sharingHost struct {
 	*sharedBudget
 	granted swarm.Spend
+	// others is what it sees of other hosts, nil for none.
+	others *otherHosts
+}
+
+// otherHosts are the hosts that a runtime shares limits with.
+type otherHosts struct {
+	mu      sync.Mutex
+	n       int
+	changed chan struct{}
+}
+
+func newOtherHosts(n int) *otherHosts { return &otherHosts{n: n, changed: make(chan struct{})} }
+
+// set makes it another number of hosts.
+func (o *otherHosts) set(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.n = n
+	close(o.changed)
+	o.changed = make(chan struct{})
 }
 
 func (*sharingHost) Alive() bool { return true }
+
+func (s *sharingHost) Hosts() int {
+	if s.others == nil {
+		return 1
+	}
+	s.others.mu.Lock()
+	defer s.others.mu.Unlock()
+	return 1 + s.others.n
+}
+
+func (s *sharingHost) Changed() <-chan struct{} {
+	if s.others == nil {
+		return nil
+	}
+	s.others.mu.Lock()
+	defer s.others.mu.Unlock()
+	return s.others.changed
+}
 
 func (*sharingHost) Claim(context.Context, []slot.Slot) ([]swarm.RunningTask, error) { return nil, nil }
 

@@ -10,6 +10,17 @@ import (
 type Rate struct {
 	Requests int
 	Per      time.Duration
+	// Hosts counts the hosts that take calls, each of which allows its part of the requests. Nil is one host.
+	Hosts func() int
+}
+
+// part is how many requests this host allows, rounded up.
+func (r Rate) part() int {
+	if r.Hosts == nil {
+		return r.Requests
+	}
+	n := max(1, r.Hosts())
+	return (r.Requests + n - 1) / n
 }
 
 // maxBuckets bounds the buckets in memory. Beyond it the oldest are dropped
@@ -17,7 +28,7 @@ type Rate struct {
 const maxBuckets = 1 << 16
 
 // Limiter limits the calls of callers by name. Each caller has a token bucket of
-// Rate.Requests that refills within Rate.Per.
+// Rate.Requests, or this host's part of them, that refills within Rate.Per.
 type Limiter struct {
 	rate Rate
 	now  func() time.Time
@@ -86,7 +97,7 @@ func (l *Limiter) available(b bucket) (wait time.Duration, ok bool) {
 	if b.left >= 1 {
 		return 0, true
 	}
-	wait = time.Duration((1 - b.left) * float64(l.rate.Per) / float64(l.rate.Requests))
+	wait = time.Duration((1 - b.left) * float64(l.rate.Per) / float64(l.rate.part()))
 	return time.Duration(math.Ceil(wait.Seconds())) * time.Second, false
 }
 
@@ -94,7 +105,7 @@ func (l *Limiter) available(b bucket) (wait time.Duration, ok bool) {
 func (l *Limiter) currentBucket(caller string, now time.Time) bucket {
 	l.buckets.rotate(now)
 	b, ok := l.buckets.get(caller)
-	full := float64(l.rate.Requests)
+	full := float64(l.rate.part())
 	if !ok {
 		return bucket{full, now}
 	}

@@ -110,3 +110,43 @@ func TestLimiterTogether(t *testing.T) {
 		t.Errorf("8 callers together made %d calls of 100", sum)
 	}
 }
+
+// TestLimiterOfHosts: hosts hold a rate together, each with its part rounded up. One that comes or goes changes what
+// a caller has left here.
+func TestLimiterOfHosts(t *testing.T) {
+	t.Parallel()
+	clock := &ticker{at: time.Unix(1e9, 0)}
+	hosts := 1
+	l := NewLimiter(Rate{Requests: 8, Per: time.Minute, Hosts: func() int { return hosts }}, clock.now)
+	steps := []struct {
+		hosts int
+		pause time.Duration
+		taken int
+		wait  time.Duration
+	}{
+		{1, 0, 8, 8 * time.Second},
+		{1, time.Minute, 8, 8 * time.Second},
+		{3, time.Minute, 3, 20 * time.Second},
+		{3, 20 * time.Second, 1, 20 * time.Second},
+		{2, time.Minute, 4, 15 * time.Second},
+		{1, time.Minute, 8, 8 * time.Second},
+		{100, time.Hour, 1, time.Minute},
+		{0, time.Minute, 8, 8 * time.Second}, // none was read yet
+	}
+	for i, s := range steps {
+		clock.move(s.pause)
+		hosts = s.hosts
+		if taken, wait := take(l, "a", 100); taken != s.taken || wait != s.wait {
+			t.Errorf("step %d: %d calls with %d hosts and a wait of %v, want %d and %v", i, taken, s.hosts, wait, s.taken, s.wait)
+		}
+	}
+	hosts = 2
+	if clock.move(time.Minute); l.disabled() {
+		t.Error("a rate of several hosts limits nothing")
+	}
+	l.Allow("left")
+	hosts = 8
+	if taken, _ := take(l, "left", 10); taken != 1 {
+		t.Errorf("a caller has %d calls of what it had left before others came, want its part of 1", taken)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // there before: clients that share an address with an attacker keep working. It
 // is safe for concurrent use.
 type Throttle struct {
-	max      int
+	failures Rate
 	rejected *Limiter
 	accepted *RecentMap[attempt, struct{}]
 
@@ -55,7 +55,7 @@ const busyRetry = time.Second
 // NewThrottle allows each address a rate of failures. A nil now means [time.Now].
 func NewThrottle(rate Rate, now func() time.Time) *Throttle {
 	return &Throttle{
-		max: rate.Requests, rejected: NewLimiter(rate, now),
+		failures: rate, rejected: NewLimiter(rate, now),
 		accepted: NewRecentMap[attempt, struct{}](acceptedTTL, maxAccepted, now),
 		checking: map[string]map[attempt]*check{},
 	}
@@ -92,7 +92,7 @@ func (g *Throttle) beginAttempt(try attempt) *check {
 	here := g.checking[try.address]
 	t := here[try]
 	if t == nil {
-		if g.max > 0 && len(here) >= g.max {
+		if most := g.failures.part(); most > 0 && len(here) >= most {
 			return nil
 		}
 		if here == nil {

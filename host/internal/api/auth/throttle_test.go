@@ -152,3 +152,34 @@ func TestThrottleOverdrawn(t *testing.T) {
 		t.Errorf("four: %v, %v", ok, wait)
 	}
 }
+
+// TestThrottleOfHosts: hosts hold the bound of wrong credentials together.
+func TestThrottleOfHosts(t *testing.T) {
+	t.Parallel()
+	hosts := 2
+	g := NewThrottle(Rate{Requests: 4, Per: time.Hour, Hosts: func() int { return hosts }}, nil)
+	guess := func(n int) (allowed int) {
+		for i := range n {
+			if done, _, ok := g.BeginCheck("1.2.3.4", fmt.Sprint(hosts, "/", i)); ok {
+				done(Rejected)
+				allowed++
+			}
+		}
+		return allowed
+	}
+	if n := guess(10); n != 2 {
+		t.Errorf("one of two hosts checks %d wrong credentials, want 2", n)
+	}
+	for i := range 2 {
+		if _, _, ok := g.BeginCheck("4.3.2.1", fmt.Sprint(i)); !ok {
+			t.Errorf("check %d at once is refused", i)
+		}
+	}
+	if _, _, ok := g.BeginCheck("4.3.2.1", "2"); ok {
+		t.Error("more are checked at once than the host's part")
+	}
+	hosts = 1
+	if _, _, ok := g.BeginCheck("4.3.2.1", "2"); !ok {
+		t.Error("the part of a host that has gone is not this one's")
+	}
+}

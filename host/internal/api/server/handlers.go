@@ -17,10 +17,15 @@ import (
 	"skep/host/internal/telemetry"
 )
 
-// authFailures bounds the invalid credentials of one address. Keys have at least
-// 16 characters, so the bound protects external auth backends and the log more
+// authFailures bounds the invalid credentials of one address in a minute. Keys have at
+// least 16 characters, so the bound protects external auth backends and the log more
 // than the keys.
-var authFailures = auth.Rate{Requests: 30, Per: time.Minute}
+const authFailures = 30
+
+// rate is a bound of requests that all hosts hold together.
+func (s *Server) rate(requests int, per time.Duration) auth.Rate {
+	return auth.Rate{Requests: requests, Per: per, Hosts: s.opt.CountHosts}
+}
 
 // makeHandlers makes the HTTP servers of the open listeners.
 func (s *Server) makeHandlers() error {
@@ -33,7 +38,7 @@ func (s *Server) makeHandlers() error {
 		return err
 	}
 	cfg, several := s.opt.Config.Server, len(s.opt.Config.Tenants) > 1
-	tenantRate := auth.Rate{Requests: cfg.RateLimit.Tenant, Per: cfg.RateLimit.Per}
+	tenantRate := s.rate(cfg.RateLimit.Tenant, cfg.RateLimit.Per)
 	if !several || cfg.RateLimit.Requests == 0 {
 		tenantRate.Requests = 0
 	}
@@ -48,7 +53,7 @@ func (s *Server) makeHandlers() error {
 		Loopback: loopback, Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, TrustedProxies: cfg.TrustedProxies,
 		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,
 		SeveralTenants: several, TenantRate: tenantRate,
-		Rate: auth.Rate{Requests: cfg.RateLimit.Requests, Per: cfg.RateLimit.Per}, AuthFailures: authFailures,
+		Rate: s.rate(cfg.RateLimit.Requests, cfg.RateLimit.Per), AuthFailures: s.rate(authFailures, time.Minute),
 		OtherHosts: s.opt.OtherHosts, Looks: s.opt.Looks, LogLevels: s.opt.LogLevels, Cluster: s.opt.Cluster, Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
 	})
 	if err := s.api.Mount(s.opt.Mounts...); err != nil {

@@ -50,6 +50,8 @@ type Options struct {
 	Looks *rest.Looks
 	// LogLevels are what the host logs; nil means the level info.
 	LogLevels *loglevel.Levels
+	// CountHosts counts the hosts that share the store; nil means one.
+	CountHosts func() int
 	// Cluster is what operators see of them; nil means none.
 	Cluster   rest.Cluster
 	Library   *definition.Library

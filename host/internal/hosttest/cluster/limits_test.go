@@ -43,12 +43,13 @@ func openTasks(t *testing.T, round string, hosts []*hosttest.Process, callers in
 }
 
 // TestOpenTasks: whatever 64 callers of three hosts post at once, their tenant has as many tasks open as its
-// quota, and no more. The tasks of a host that is killed stay open, and make room when they end elsewhere.
+// quota, and no more. The tasks of a host that is killed stay open, and make room when they end elsewhere. The hosts
+// that are left share its part of the rate of requests.
 func TestOpenTasks(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
-	const quota, callers = 5, 64
-	hosts := hostsRunning(t, 3, pgtest.Schema(t), hosttest.ScriptSwarm+fmt.Sprintf("[tenants.default]\ntasks = %d\n", quota))
+	const quota, callers, rate = 5, 64, 600
+	hosts := hostsRunning(t, 3, pgtest.Schema(t), hosttest.ScriptSwarm+fmt.Sprintf("[tenants.default]\ntasks = %d\n[server.rate_limit]\nrequests = %d\nper = \"24h\"\n", quota, rate))
 	for _, h := range hosts {
 		h.Client()
 	}
@@ -70,4 +71,28 @@ func TestOpenTasks(t *testing.T) {
 	if second := openTasks(t, "second", hosts, callers); len(second) != quota {
 		t.Errorf("%d tasks are open after the first have ended, want %d", len(second), quota)
 	}
+	// In the first minutes a caller gets none back.
+	if n := admitted(t, hosts[0], rate); n > rate/2 || n < rate/2-10 {
+		t.Errorf("one of two hosts takes %d requests of an address, want %d", n, rate/2)
+	}
+}
+
+// admitted counts the requests without credentials that a host takes before it refuses one for their number.
+func admitted(t *testing.T, h *hosttest.Process, most int) (n int) {
+	t.Helper()
+	for ; n <= most; n++ {
+		rsp, err := http.Get("http://" + h.Addr + "/whoami")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = rsp.Body.Close()
+		switch rsp.StatusCode {
+		case http.StatusUnauthorized:
+		case http.StatusTooManyRequests:
+			return n
+		default:
+			t.Fatalf("GET /whoami without credentials: %s", rsp.Status)
+		}
+	}
+	return n
 }

@@ -90,6 +90,9 @@ func TestSilent(t *testing.T) {
 			}
 			settle(t, a)
 			wantShares(t, a)
+			if n := a.Hosts(); n != 1 {
+				t.Errorf("%d hosts hold the limits after one was fenced, want 1", n)
+			}
 			if err := state.after(t, b); !errors.Is(err, postgres.ErrFenced) {
 				t.Errorf("a group of a fenced host: %v", err)
 			}

@@ -37,7 +37,7 @@ type Slots[T any] struct {
 // TenantRules are how [Slots] treats tenants.
 type TenantRules struct {
 	Weight func(tenant string) float64
-	// MaxSlots bounds the slots of one tenant; 0 is no bound.
+	// MaxSlots bounds the slots of one tenant; 0 is no bound. See [Slots.Recheck].
 	MaxSlots func(tenant string) int
 	// Several is set when more than one tenant is configured.
 	Several bool
@@ -90,6 +90,9 @@ func (s *Slots[T]) signal() {
 	default:
 	}
 }
+
+// Recheck makes Next look again: a tenant's bound may have grown.
+func (s *Slots[T]) Recheck() { s.signal() }
 
 // Next waits for an item and a slot and takes both. ok is false when ctx ends. One
 // goroutine at a time may call it.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 )
 
@@ -265,5 +266,33 @@ func BenchmarkSchedule(b *testing.B) {
 				s.Push(r.owner, 5, r.Item)
 			}
 		})
+	}
+}
+
+// TestBoundThatGrows: an item that waits because its tenant has as many slots as it may gets one when the bound grows.
+func TestBoundThatGrows(t *testing.T) {
+	var most atomic.Int64
+	most.Store(1)
+	s := NewSlots[string](8, TenantRules{Weight: func(string) float64 { return 1 }, MaxSlots: func(string) int { return int(most.Load()) }})
+	s.Push(Owner{"acme", "a"}, 5, "1")
+	s.Push(Owner{"acme", "b"}, 5, "2")
+	if _, ok := s.Next(t.Context()); !ok {
+		t.Fatal("no slot")
+	}
+	if _, ok := s.tryNext(); ok {
+		t.Fatal("a tenant has more slots than its bound")
+	}
+	got := make(chan bool)
+	go func() {
+		_, ok := s.Next(t.Context())
+		got <- ok
+	}()
+	most.Store(2)
+	s.Recheck()
+	if !<-got {
+		t.Error("no slot after the bound has grown")
+	}
+	if most.Store(1); s.free != 6 {
+		t.Errorf("%d slots are free, want 6", s.free)
 	}
 }

@@ -116,6 +116,10 @@ func (moving) GrantSpend(_ context.Context, _ string, _ int64, least, bound swar
 	return least, bound, nil
 }
 
+func (moving) Hosts() int { return 1 }
+
+func (moving) Changed() <-chan struct{} { return nil }
+
 func (moving) CountRunning(context.Context, string) (int, error) { return 0, nil }
 
 func (moving) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
