@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/api/auth"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/datadir"
+	"skep/host/internal/peer/directory"
 	"skep/host/internal/store/cluster"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
@@ -101,6 +102,19 @@ func (h *Host) shareQuarantine() {
 	if h.member != nil {
 		h.member.Watch(sqlite.QuarantineVersion, h.quarantine.Refresh)
 	}
+}
+
+// signingKey is the key that signs for this host, or for all hosts that share the server.
+func (h *Host) signingKey() *directory.SigningKey {
+	opt := directory.SigningKeyOptions{Dir: h.opt.DataDir, Audit: h.audit, Logger: h.logOf("peers")}
+	if s := h.store.Secrets(); s != nil {
+		opt.Shared = s
+	}
+	key := directory.NewSigningKey(opt)
+	if h.member != nil {
+		h.member.Watch(sqlite.SecretsVersion, key.Refresh)
+	}
+	return key
 }
 
 // sharing is what the runtime needs of the other hosts.

@@ -167,7 +167,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 }
 
 // openPeers makes the router, whose directory lacks the registry until openServer.
-func (h *Host) openPeers(context.Context) error {
+func (h *Host) openPeers(ctx context.Context) error {
 	h.peers = directory.New(directory.Options{
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
 		Env: h.opt.Env, Audit: h.audit, Logger: h.logOf("peers"),
@@ -177,8 +177,8 @@ func (h *Host) openPeers(context.Context) error {
 			return h.swarm.FailForgotten(ctx, peer, at)
 		},
 	})
-	signer := directory.NewSigningKey(h.opt.DataDir, h.audit)
-	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {
+	signer := h.signingKey()
+	if err := signer.OpenIfNeeded(ctx, h.opt.Config); err != nil {
 		return err
 	}
 	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.logOf("router"), Now: h.clock()})

@@ -22,8 +22,9 @@ while a host runs, and copies what was there at one moment.
 
 What tenants keep is sealed in it: without the keyring of the data directory it
 cannot be read, by nobody. Keep a copy of the keyring, but not beside the backups;
---with-keyring writes one to FILE.keyring, and the keys with which gateways sign to
-FILE.a2a.key and FILE.uamp.key, to be moved to a place of their own.`
+--with-keyring writes one to FILE.keyring, the key that signs letters to other swarms
+to FILE.letters.key, and the keys with which gateways sign to FILE.a2a.key and
+FILE.uamp.key, to be moved to a place of their own.`
 
 const backupExample = `  skep backup /backups/hive-2026-11-20.db
   skep backup hive.db --with-keyring`
@@ -34,7 +35,7 @@ func (a *app) backupCommand() *cobra.Command {
 		Use: "backup FILE", Short: "Copy the data to a file", GroupID: groupData,
 		Long: backupHelp, Example: backupExample, Args: exactArguments("the FILE to write"),
 	}
-	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well, and the keys of gateways to FILE.GATEWAY.key")
+	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well, the key that signs letters to FILE.letters.key, and the keys of gateways to FILE.GATEWAY.key")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		return a.backup(cmd.Context(), args[0], withKeyring)
 	})
@@ -111,8 +112,8 @@ func isThere(name string) bool {
 
 const restoreHelp = `Restore makes a data directory of a backup. The directory must not hold a database;
 FILE is checked before it is used. Modules in FILE.modules are kept as well, those
-that are what their names say, the swarms in FILE.registry.json, and the keys of
-gateways in FILE.a2a.key and FILE.uamp.key.
+that are what their names say, the swarms in FILE.registry.json, and the keys that
+sign in FILE.letters.key, FILE.a2a.key and FILE.uamp.key.
 
 Issued tokens are as they were when the backup was made: those that were revoked
 since are valid again. "skep token list" shows them.

@@ -20,11 +20,12 @@ import (
 )
 
 // What the names of the other parts of a backup end with: its keyring, the
-// directory of its modules, and the swarms that were registered.
+// directory of its modules, the swarms that were registered, and the key that signs for the host.
 const (
-	KeyringSuffix  = ".keyring"
-	ModulesSuffix  = ".modules"
-	RegistrySuffix = ".registry.json"
+	KeyringSuffix    = ".keyring"
+	ModulesSuffix    = ".modules"
+	RegistrySuffix   = ".registry.json"
+	SigningKeySuffix = ".letters.key"
 )
 
 // GatewayKeySuffix is what the name of the keys of a gateway ends with.
@@ -35,10 +36,10 @@ const RegistryName = "registry.json"
 
 // Backup writes a copy of the database to a new file, also while a host uses it, and copies
 // of the kept modules and of the registered swarms beside it. With withKeyring it also
-// copies the keyring and the keys of gateways. It returns how many modules there are.
+// copies the keyring and the keys that sign for the host and for gateways. It returns how many modules there are.
 func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
 	defer func() { err = d.record("data.backup", file, err) }()
-	names := []string{file, file + ModulesSuffix, file + KeyringSuffix, file + RegistrySuffix}
+	names := []string{file, file + ModulesSuffix, file + KeyringSuffix, file + RegistrySuffix, file + SigningKeySuffix}
 	for _, gateway := range SigningGateways() {
 		names = append(names, file+GatewayKeySuffix(gateway))
 	}
@@ -60,7 +61,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
-		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(r, file, withKeyring))
+		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(ctx, r, file, withKeyring))
 	})
 	if !copied {
 		return 0, errors.Join(err, os.RemoveAll(string(part)))
@@ -79,9 +80,12 @@ func vacant(names ...string) error {
 	return nil
 }
 
-func (d Data) backUpKeys(r *sqlite.Reader, file string, wanted bool) error {
+func (d Data) backUpKeys(ctx context.Context, r *sqlite.Reader, file string, wanted bool) error {
 	if !wanted {
 		return nil
+	}
+	if err := d.backUpSigningKey(ctx, r, file+SigningKeySuffix); err != nil {
+		return err
 	}
 	for _, gateway := range SigningGateways() {
 		if err := copyGatewayKeys(d.gatewayKeyFile(gateway), file+GatewayKeySuffix(gateway)); err != nil {
@@ -151,8 +155,8 @@ func nameModules(part, name string) (n int, err error) {
 var errRestoreToServer = errors.New("a backup is restored into a data directory, and [store] of swarm.toml names a server: restore it without driver, dsn, durability and plaintext in [store], then move it with skep migrate --from DIR --to env::NAME")
 
 // Restore makes a data directory of a backup. The keyring is the one that is
-// there, or the one beside the backup, whose modules, registered swarms and keys of
-// agent cards are kept as well.
+// there, or the one beside the backup, whose modules, registered swarms and keys that sign
+// are kept as well.
 func (d Data) Restore(ctx context.Context, file string) (err error) {
 	if d.Store.Driver == config.DriverPostgres {
 		return errRestoreToServer
@@ -184,6 +188,9 @@ func (d Data) restoreBeside(ctx context.Context, file string) error {
 	}
 	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
 		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
+	}
+	if key := d.restoreSigningKey(file + SigningKeySuffix); key != nil {
+		err = errors.Join(err, fmt.Errorf("the database is restored, but not the key that signs for the host: %w", key))
 	}
 	for _, gateway := range SigningGateways() {
 		if keys := d.restoreGatewayKeys(gateway, file+GatewayKeySuffix(gateway)); keys != nil {

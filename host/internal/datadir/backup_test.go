@@ -39,6 +39,8 @@ func newData(t *testing.T) Data {
 	mustDo(t, os.Mkdir(filepath.Join(d.Dir, "modules"), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, "modules", emptyModuleDigest+".wasm"), []byte(emptyModule), 0o400))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte("{}"), 0o600))
+	_, err = d.SigningKey(t.Context())
+	mustDo(t, err)
 	for _, gateway := range SigningGateways() {
 		_, err = d.RotateGatewayKey(gateway)
 		mustDo(t, err)
@@ -54,10 +56,10 @@ func TestBackupLasts(t *testing.T) {
 	durabletest.Trace(t, func() error {
 		_, err := d.Backup(t.Context(), file, true)
 		return err
-	}).Want(t, file, file+KeyringSuffix, file+GatewayKeySuffix("a2a"), file+GatewayKeySuffix("uamp"), file+ModulesSuffix, file+RegistrySuffix)
+	}).Want(t, file, file+KeyringSuffix, file+SigningKeySuffix, file+GatewayKeySuffix("a2a"), file+GatewayKeySuffix("uamp"), file+ModulesSuffix, file+RegistrySuffix)
 	to := Data{Dir: filepath.Join(t.TempDir(), "new", "data")}
 	restored := durabletest.Trace(t, func() error { return to.Restore(t.Context(), file) })
-	restored.Want(t, filepath.Join(to.Dir, storeName), filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.gatewayKeyFile("a2a"), to.gatewayKeyFile("uamp"))
+	restored.Want(t, filepath.Join(to.Dir, storeName), filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.signingKeyFile(), to.gatewayKeyFile("a2a"), to.gatewayKeyFile("uamp"))
 	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
 }
 
@@ -66,7 +68,7 @@ func TestBackupLasts(t *testing.T) {
 func TestBackupReplacesNothing(t *testing.T) {
 	t.Parallel()
 	d := newData(t)
-	for _, suffix := range []string{"", KeyringSuffix, ModulesSuffix, RegistrySuffix} {
+	for _, suffix := range []string{"", KeyringSuffix, ModulesSuffix, RegistrySuffix, SigningKeySuffix} {
 		dir := t.TempDir()
 		taken := filepath.Join(dir, "b"+suffix)
 		mustDo(t, os.WriteFile(taken, []byte("mine"), 0o600))

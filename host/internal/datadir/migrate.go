@@ -42,9 +42,13 @@ func Migrate(ctx context.Context, from, to Place, key config.Secret, progress fu
 	dir := from.Dir
 	switch {
 	case from.DSN == "" && to.DSN != "":
+		if opts.Secrets, err = (Data{Dir: from.Dir}).readSecrets(); err != nil {
+			break
+		}
 		tables, err = sqlite.CopyToServer(ctx, from.Dir, sqlite.Server{DSN: to.DSN.Reveal()}, opts)
 	case from.DSN != "" && to.DSN == "":
 		dir = to.Dir
+		opts.KeepSecrets = Data{Dir: dir}.keepSecrets
 		tables, err = sqlite.CopyFromServer(ctx, sqlite.Server{DSN: from.DSN.Reveal()}, to.Dir, opts)
 	default:
 		return nil, errors.New("a store is moved from a data directory to a server, or back; a directory is copied with skep backup and skep restore, a database by its server's own programs")

@@ -24,6 +24,8 @@ func LifeName(n int) string { return fmt.Sprintf("life-of-the-host-%03d", n) }
 // Data. It is the program that operators run.
 type Process struct {
 	Dir, Addr string
+	// Server is more of the table [server].
+	Server string
 	// admin is the address of the admin listener.
 	admin string
 	// authorities is a file of the certificates that it trusts, empty for the system's.
@@ -56,7 +58,7 @@ func NewProcess(t *testing.T, ip string) *Process {
 // Write writes the host's files: a swarm without a table [server], and script.wasm.
 func (p *Process) Write(swarm string) {
 	p.t.Helper()
-	swarm = onServer(p.t, p.Data(), swarm+fmt.Sprintf("[server]\nlisten = %q\nadmin_listen = %q\n", p.Addr, p.admin))
+	swarm = onServer(p.t, p.Data(), swarm+fmt.Sprintf("[server]\nlisten = %q\nadmin_listen = %q\n%s", p.Addr, p.admin, p.Server))
 	writeStoreKey(p.t, p.Dir)
 	for name, data := range map[string][]byte{"swarm.toml": []byte(swarm), "script.wasm": guests.Bytes(p.t, "plugins/script")} {
 		if err := os.WriteFile(filepath.Join(p.Dir, name), data, 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 // pin lets a host ask for the signature of another, by that other's key.
 func (u *federation) pin(t *testing.T, name, peer string) {
 	t.Helper()
-	key, err := datadir.Data{Dir: u.sites[peer].Data}.SigningKey()
+	key, err := datadir.Data{Dir: u.sites[peer].Data, Store: u.sites[peer].Config.Store}.SigningKey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +69,11 @@ func TestSignedWrappers(t *testing.T) {
 func TestSigningKey(t *testing.T) {
 	t.Parallel()
 	d := datadir.Data{Dir: filepath.Join(t.TempDir(), "new")}
-	key, err := d.SigningKey()
+	key, err := d.SigningKey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := d.SigningKey(); err != nil || again != key {
+	if again, err := d.SigningKey(t.Context()); err != nil || again != key {
 		t.Errorf("%q, then %q: %v", key, again, err)
 	}
 	file := filepath.Join(d.Dir, "letters.key")
@@ -83,7 +83,7 @@ func TestSigningKey(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.SigningKey(); err == nil || !strings.Contains(err.Error(), "chmod 600 "+file) {
+	if _, err := d.SigningKey(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 600 "+file) {
 		t.Errorf("open to others: %v", err)
 	}
 	for content, want := range map[string]string{"": "PEM block", "half a key": "PEM block"} {
@@ -93,11 +93,11 @@ func TestSigningKey(t *testing.T) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.SigningKey(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+		if _, err := d.SigningKey(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
-	if _, err := (datadir.Data{Dir: filepath.Join(file, "below")}).SigningKey(); err == nil {
+	if _, err := (datadir.Data{Dir: filepath.Join(file, "below")}).SigningKey(t.Context()); err == nil {
 		t.Error("a key in a directory that cannot be")
 	}
 }

@@ -2,14 +2,17 @@ package router_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"skep/host/internal/peer/router"
 	"skep/host/internal/peer/signature"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -127,5 +130,34 @@ func TestSignedWithoutKey(t *testing.T) {
 	o.wait(t, 1)
 	if len(d.requests()) != 0 || !strings.Contains(o.failed[id(1)], "cannot be signed") {
 		t.Errorf("requests %q, failed %q", d.requests(), o.failed)
+	}
+}
+
+// awaySigner has its key on a server that is away for a moment.
+type awaySigner struct {
+	key   signature.Key
+	times atomic.Int32
+}
+
+func (s *awaySigner) Sign(wrapper []byte, route signature.Route, at time.Time) (string, error) {
+	if s.times.Add(-1) >= 0 {
+		return "", fmt.Errorf("read the key: %w", swarm.ErrUnavailable)
+	}
+	return s.key.Sign(wrapper, route, at)
+}
+
+// TestSignedLate: a message waits for a key that cannot be read now, and is not given up.
+func TestSignedLate(t *testing.T) {
+	t.Parallel()
+	d, o := newFakePeer(t, ok), newFakeOutbox()
+	peer := d.peer()
+	peer.SignRequests = true
+	signer := &awaySigner{key: signature.NewKey()}
+	signer.times.Store(2)
+	o.put(box("t", "depot"), newDelivery(1, false))
+	run(t, o, peers{"depot": peer}, func(opt *router.Options) { opt.Signer = signer })
+	o.wait(t, 1)
+	if len(d.requests()) != 1 || len(o.taken) != 1 {
+		t.Errorf("requests %q, taken %q, failed %q", d.requests(), o.taken, o.failed)
 	}
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -57,7 +58,10 @@ func (r *Router) send(ctx context.Context, peer Peer, p swarm.Delivery, back boo
 		return reply{verdict: refused, reason: err.Error()}
 	}
 	body, err := r.encode(peer, p, back)
-	if err != nil {
+	switch {
+	case errors.Is(err, swarm.ErrUnavailable): // the key that signs cannot be read now
+		return reply{verdict: retryLater, reason: err.Error()}
+	case err != nil:
 		return reply{verdict: refused, reason: err.Error()}
 	}
 	path := "/interswarm/forward"

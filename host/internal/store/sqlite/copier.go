@@ -67,7 +67,10 @@ func (t *TableSum) add(values []any) {
 
 // copier copies the tables of one engine to the other.
 type copier struct {
-	progress func(TableSum) // may be nil
+	// secrets of hosts go along, wrapped to a server and plain from it. keepSecrets keeps them in a directory.
+	secrets     map[string][]byte
+	keepSecrets func(map[string][]byte) error
+	progress    func(TableSum) // may be nil
 	// check has a copy of a server read again before it is done.
 	check bool
 	// move is the number of the move that the copy has arrived with, 0 for a backup.

@@ -87,6 +87,7 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 		return nil, err
 	}
 	s.codec.level = opts.Level
+	s.secrets = newServerSecrets(s.keyring, opts.Keyring)
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,11 @@ type CopyOptions struct {
 	KEK []byte
 	// Progress is told of each table that was copied; nil for none.
 	Progress func(TableSum)
+	// Secrets of the host go along to a server, by name.
+	Secrets map[string][]byte
+	// KeepSecrets keeps those of a server in a directory, before a host can open the store there. Nil
+	// loses them.
+	KeepSecrets func(secrets map[string][]byte) error
 }
 
 // CopyToServer moves the store of a data directory that no host uses to an empty schema of a
@@ -30,15 +35,19 @@ type CopyOptions struct {
 // an earlier move, which was broken off, had copied all.
 func CopyToServer(ctx context.Context, dir string, at Server, opts CopyOptions) ([]TableSum, error) {
 	c := &copier{progress: opts.Progress}
-	if err := copyToServer(ctx, dir, at, opts.KEK, c); err != nil {
+	if err := copyToServer(ctx, dir, at, opts, c); err != nil {
 		return nil, fmt.Errorf("move the store %s to a server: %w", dir, addAdvice(err))
 	}
 	return c.tables, nil
 }
 
-func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *copier) error {
+func copyToServer(ctx context.Context, dir string, at Server, opts CopyOptions, c *copier) error {
 	return withSourceDir(ctx, dir, func(path string, conn *sql.Conn) error {
-		keys, err := keyringOf(dir, kek)
+		keys, err := keyringOf(dir, opts.KEK)
+		if err != nil {
+			return err
+		}
+		c.secrets, err = wrapSecrets(opts.Secrets, opts.KEK)
 		if err != nil {
 			return err
 		}
@@ -148,6 +157,9 @@ func (w *writer) fill(ctx context.Context, from *sql.Tx, keys []byte, c *copier)
 			return err
 		}
 	}
+	if err := fillSecrets(ctx, to, c.secrets); err != nil {
+		return err
+	}
 	if err := c.copy(ctx, from, to, from); err != nil {
 		return err
 	}
@@ -173,7 +185,7 @@ func (w *writer) fill(ctx context.Context, from *sql.Tx, keys []byte, c *copier)
 // CopyFromServer moves the store of a server that no host uses to a data directory without
 // one, as [CopyToServer] does the other way.
 func CopyFromServer(ctx context.Context, at Server, dir string, opts CopyOptions) ([]TableSum, error) {
-	c := &copier{progress: opts.Progress}
+	c := &copier{progress: opts.Progress, keepSecrets: opts.KeepSecrets}
 	if err := copyFromServer(ctx, at, dir, opts.KEK, c); err != nil {
 		return nil, fmt.Errorf("move the store of a server to %s: %w", dir, addAdvice(err))
 	}
@@ -187,6 +199,9 @@ func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *c
 	return withSourceServer(ctx, at, func(w *writer, readers *sql.DB, connector *postgres.Connector) error {
 		keys, err := keysOf(connector, kek)
 		if err != nil {
+			return err
+		}
+		if c.secrets, err = unwrapSecrets(ctx, readers, kek); err != nil {
 			return err
 		}
 		return moveAway(ctx, w.conn, func(move int64) error {
@@ -271,6 +286,11 @@ func (w *writer) empty(ctx context.Context, readers *sql.DB, dir string, keys []
 		return err
 	}
 	err = Restore(ctx, path, dir, func() error {
+		if c.keepSecrets != nil {
+			if err := c.keepSecrets(c.secrets); err != nil {
+				return err
+			}
+		}
 		if keys == nil {
 			return nil
 		}

@@ -203,13 +203,20 @@ func RewrapServer(ctx context.Context, at Server, from, to []byte) (n int, chang
 	}
 	table := newServerKeyring(connector, w.epoch)
 	defer func() { err = errors.Join(err, table.close()) }()
+	// The keyring comes last: it tells whether all is wrapped anew.
+	secrets, err := rewrapSecrets(ctx, w.conn, from, to)
+	if err != nil {
+		return 0, false, err
+	}
 	if r, err := keyring.OpenTable(table, keyring.Options{KEK: to, ReadOnly: true}); err == nil && r.Exists() {
-		return len(r.Entries()), false, nil
+		return len(r.Entries()), secrets > 0, nil
 	}
 	ring, err := keyring.OpenTable(table, keyring.Options{KEK: from})
 	switch {
 	case err != nil:
 		return 0, false, err
+	case !ring.Exists() && secrets > 0:
+		return 0, true, nil
 	case !ring.Exists():
 		return 0, false, errors.New("there is no keyring: nothing is sealed yet")
 	}

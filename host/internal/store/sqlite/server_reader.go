@@ -49,6 +49,7 @@ func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, 
 	if s.codec, err = openServerCodec(s.keyring, opts.Keyring); err != nil {
 		return nil, err
 	}
+	s.secrets = newServerSecrets(s.keyring, opts.Keyring)
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,10 @@ type sharedStmts struct {
 	used map[slot.Slot]bool
 }
 
+// raiseVersion raises a version, and wakes the other hosts once that is there.
+const raiseVersion = `WITH v AS (INSERT INTO changes AS v VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = v.n + 1 RETURNING n)
+	SELECT pg_notify('skep', current_schema()) FROM v`
+
 // share prepares the statements of a host that shares a server.
 func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 	s := &sharedStmts{hid: hid, used: map[slot.Slot]bool{}, granting: grantStmts{asked: map[string]bool{}}, admitting: admissionStmts{admitted: map[string][]*encodedMutation{}}}
@@ -55,8 +59,7 @@ func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 		// The square root of a negative number is an error that ends the group, without an
 		// answer that must be waited for.
 		&s.checkSlot: "SELECT sqrt(count(*) - 1) FROM slots WHERE slot = CAST(? AS BIGINT) AND hid = ?",
-		&s.raise: `WITH v AS (INSERT INTO changes AS v VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = v.n + 1 RETURNING n)
-			SELECT pg_notify('skep', current_schema()) FROM v`,
+		&s.raise:     raiseVersion,
 		// What other hosts change at the same time is locked where it is read.
 		&t.findSpace:              findSpace + " FOR UPDATE",
 		&t.blobbing.find:          findBlob + " FOR SHARE",

@@ -52,6 +52,7 @@ type Store struct {
 	writer  *writer
 	readers *readers
 	keyring *serverKeyring // nil in a directory
+	secrets *ServerSecrets // nil in a directory
 	close   func() error
 	chores  chores
 	log     *slog.Logger
