@@ -44,6 +44,7 @@ type Host struct {
 	member      *cluster.Member // nil for a host that shares its store with no other
 	life        string          // names this start among those of the data directory
 	audit       *audit.Log
+	heads       *audit.HeadExchange // nil for a host that shares its store with no other
 	tokens      *auth.Tokens
 	running     *quarantine.RunningSet
 	quarantine  *quarantine.Quarantine
@@ -109,7 +110,10 @@ func (h *Host) openStore(ctx context.Context) error {
 
 func (h *Host) openAudit(context.Context) (err error) {
 	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.logOf("audit"), OnEntry: h.publishEntry})
-	return err
+	if err != nil {
+		return err
+	}
+	return h.shareAudit()
 }
 
 func (h *Host) openTokens(ctx context.Context) (err error) {

@@ -24,6 +24,9 @@ func nameOf(opt Options) string {
 // publishEntry publishes an entry of the audit log, without its reason, which may quote what a
 // caller has sent. What an operator does concerns the host, whatever tenant he belongs to.
 func (h *Host) publishEntry(e audit.Entry) {
+	if e.Act == audit.ActHeads {
+		return // nobody did anything
+	}
 	event := pulse.Event{
 		Kind: pulse.Audit, Time: e.Time.UTC(), Tenant: e.Tenant, Act: e.Act, Outcome: e.Outcome,
 		Principal: e.Principal, Target: e.Target, RequestID: e.RequestID, Count: e.Count,

@@ -42,7 +42,7 @@ func (h *Host) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	for _, background := range []func(context.Context){h.retention.Run, h.definitions.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
+	for _, background := range []func(context.Context){h.retention.Run, h.definitions.Run, h.audit.Run, h.exchangeHeads, h.peers.Registry().Run, h.watchHangups} {
 		g.Go(func() error {
 			background(ctx)
 			return nil
@@ -204,6 +204,7 @@ func (h *Host) closeAudit() error {
 	if h.recorded {
 		err = h.audit.Record(audit.Entry{Act: "host.stop", Outcome: audit.Done, Target: h.configDigest()})
 	}
+	h.finishHeads()
 	err = errors.Join(err, h.audit.Close())
 	if h.recorded {
 		seq, head := h.audit.Head()

@@ -31,19 +31,42 @@ inserted or moved is found, and is exit code 1.
 
 Entries cut off the end leave no gap. To find those, keep the head elsewhere, as the
 host's own log does, and give it with --head. Where older files were archived, give
-the head of the last of them with --prev.`
+the head of the last of them with --prev.
+
+Hosts that share a PostgreSQL server record the heads of each other's logs. Give the
+logs of all of them, as files or data directories: a log that was cut or replaced
+lacks what the others have recorded, and is named. With --server the heads that lie
+on the server of [store] count, too. A host whose log is not given is exit code 1
+unless --without names it, as one that is gone for good.`
 
 func (a *app) auditVerifyCommand() *cobra.Command {
-	var prev, head string
+	var head string
+	var o together
 	cmd := &cobra.Command{
-		Use: "verify [FILE]", Short: "Find out whether the audit log is as it was written", Long: auditVerifyHelp, Args: atMost(1),
-		Example: "  skep audit verify\n  skep audit verify --head 4b2f… copy/audit.log",
+		Use: "verify [LOG...]", Short: "Find out whether the audit log is as it was written", Long: auditVerifyHelp, Args: cobra.ArbitraryArgs,
+		Example: "  skep audit verify\n  skep audit verify --head 4b2f… copy/audit.log\n  skep audit verify --server one/.skep two/.skep three/audit.log",
 	}
-	cmd.Flags().StringVar(&prev, "prev", "", "the `HASH` of the entry before the first that is there")
+	cmd.Flags().StringArrayVar(&o.prevs, "prev", nil, "the `HASH` of the entry before the first that is there; with several logs it may be repeated")
 	cmd.Flags().StringVar(&head, "head", "", "the `HASH` of an entry that must be there")
-	cmd.RunE = a.withLog(datadir.Data.AuditFile, func(file string) error {
-		return a.verifyLog(cmd, auditLog, file, prev, head, datadir.VerifyAudit)
+	cmd.Flags().BoolVar(&o.server, "server", false, "look for the heads on the server of [store], too")
+	cmd.Flags().StringArrayVar(&o.without, "without", nil, "the `NAME` of a host whose log is not looked for")
+	single := a.withLog(datadir.Data.AuditFile, func(file string) error {
+		if len(o.prevs) > 1 || len(o.without) > 0 {
+			return usagef("several --prev and --without need several logs, or --server")
+		}
+		prev := strings.Join(o.prevs, "")
+		return a.verifyLog(cmd, auditLog, datadir.AuditFileIn(file), prev, head, datadir.VerifyAudit)
 	})
+	several := a.command(func(cmd *cobra.Command, logs []string) error { return a.verifyTogether(cmd, logs, o) })
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2 && !o.server:
+			return single(cmd, args)
+		case head != "":
+			return usagef("--head is for one log: several are verified by what each has recorded of the others")
+		}
+		return several(cmd, args)
+	}
 	return cmd
 }
 

@@ -47,6 +47,8 @@ type auditJSON struct {
 	Target    string `json:"target"`
 	Reason    string `json:"reason"`
 	Count     int64  `json:"count"`
+	// Heads are the last entries of other hosts' logs.
+	Heads []datadir.AuditHead `json:"heads,omitempty"`
 }
 
 // damageJSON is the JSON of a place where the log is not whole.
@@ -116,6 +118,9 @@ func auditRow(l auditLine) []string {
 	if l.Count > 1 {
 		target += fmt.Sprintf("  ×%d", l.Count)
 	}
+	for _, h := range l.Heads {
+		target += fmt.Sprintf("  · %s has %d", h.Address, h.Seq)
+	}
 	if l.Reason != "" {
 		target += "  · " + l.Reason
 	}
@@ -136,7 +141,7 @@ func (a *app) printAuditJSON(list []auditLine, first *datadir.AuditDamage) error
 		switch {
 		case l.broken == nil:
 			entries = append(entries, auditJSON{
-				l.seq, l.Time.Format(form), l.Act, l.Outcome, l.Tenant, l.Principal, l.Address, l.RequestID, l.Target, l.Reason, max(1, l.Count),
+				l.seq, l.Time.Format(form), l.Act, l.Outcome, l.Tenant, l.Principal, l.Address, l.RequestID, l.Target, l.Reason, max(1, l.Count), l.Heads,
 			})
 		case *l.broken != *first:
 			damage = append(damage, damageJSON(*l.broken))

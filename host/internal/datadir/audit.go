@@ -1,13 +1,16 @@
 package datadir
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 
 	"skep/host/internal/api/audit"
+	"skep/host/internal/store/cluster"
 )
 
 // record adds an act on the directory to its audit log, and returns the error of the act,
@@ -45,6 +48,52 @@ type LoggedMessage = audit.Message
 // empty. An *[AuditDamage] is the place where the log is not whole.
 func VerifyAudit(file, prev, head string) (AuditReport, error) {
 	return audit.Verify(file, audit.Expect{Prev: prev, Head: head})
+}
+
+// AuditTogether is what [Data.VerifyAudits] has found.
+type AuditTogether = audit.TogetherReport
+
+// AuditHead is the last entry of another host's log in an entry of a log.
+type AuditHead = audit.Head
+
+// LogReport is what was found of one of several logs.
+type LogReport = audit.LogReport
+
+// RecordedHead is an entry of a log that another log or the store names.
+type RecordedHead = audit.RecordedHead
+
+// VerifyAudits verifies the audit logs of several hosts, each by itself and by what the others have
+// recorded of it; with server also by what the server of [store] has. A log may be a data directory,
+// and begins with entry 1 or behind an entry whose hash is one of prevs.
+func (d Data) VerifyAudits(ctx context.Context, logs, prevs []string, server bool) (AuditTogether, error) {
+	var stored []audit.Head
+	if server {
+		found, err := cluster.ReadAuditHeads(ctx, d.Store.DSN.Reveal())
+		if err != nil {
+			return AuditTogether{}, fmt.Errorf("read the heads of audit logs on the server: %w", err)
+		}
+		for _, h := range found {
+			stored = append(stored, audit.Head(h))
+		}
+	}
+	files := make([]audit.LogFile, 0, len(logs))
+	for _, log := range logs {
+		path := AuditFileIn(log)
+		name, err := readAuditName(filepath.Dir(path))
+		if err != nil {
+			return AuditTogether{}, err
+		}
+		files = append(files, audit.LogFile{Path: path, Host: name})
+	}
+	return audit.VerifyTogether(files, prevs, stored)
+}
+
+// AuditFileIn returns the audit log in a data directory, and any other path as it is.
+func AuditFileIn(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return filepath.Join(path, audit.Name)
+	}
+	return path
 }
 
 // AuditEntries calls each with the undamaged entries of an audit log, oldest first, and

@@ -35,6 +35,8 @@ type Entry struct {
 	Count int64
 	// Message is the message that the entry is about; nil for none.
 	Message *Message
+	// Heads are the last entries of other hosts' logs.
+	Heads []Head
 }
 
 // Message describes a message of another protocol. Its text is not in the log.
@@ -99,6 +101,7 @@ type line struct {
 	Count     int64  `json:"count,omitempty"`
 
 	Message *Message `json:"message,omitempty"`
+	Heads   []Head   `json:"heads,omitempty"`
 	Prev    string   `json:"prev"`
 }
 
@@ -137,7 +140,7 @@ func (e Entry) truncate() Entry {
 	for _, text := range []*string{&e.Act, &e.Outcome, &e.Tenant, &e.Principal, &e.Address, &e.RequestID, &e.Target, &e.Reason} {
 		*text = truncate(*text)
 	}
-	e.Message = e.Message.truncate()
+	e.Message, e.Heads = e.Message.truncate(), truncateHeads(e.Heads)
 	return e
 }
 
@@ -148,7 +151,7 @@ func (c *chainEnd) next(e Entry) []byte {
 	l := line{
 		Seq: c.seq + 1, Time: e.Time.UTC().Format(timeFormat), Act: e.Act, Outcome: e.Outcome,
 		Tenant: e.Tenant, Principal: e.Principal, Address: e.Address,
-		RequestID: e.RequestID, Target: e.Target, Reason: e.Reason, Message: e.Message, Prev: c.head,
+		RequestID: e.RequestID, Target: e.Target, Reason: e.Reason, Message: e.Message, Heads: e.Heads, Prev: c.head,
 	}
 	if e.Count > 1 {
 		l.Count = e.Count
@@ -201,6 +204,6 @@ func (l line) entry() Entry {
 	at, _ := time.Parse(timeFormat, l.Time)
 	return Entry{
 		Time: at, Act: l.Act, Outcome: l.Outcome, Tenant: l.Tenant, Principal: l.Principal, Address: l.Address,
-		RequestID: l.RequestID, Target: l.Target, Reason: l.Reason, Count: l.Count, Message: l.Message,
+		RequestID: l.RequestID, Target: l.Target, Reason: l.Reason, Count: l.Count, Message: l.Message, Heads: l.Heads,
 	}
 }

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables
+) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables + auditTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
