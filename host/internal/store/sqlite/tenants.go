@@ -121,7 +121,7 @@ func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn 
 		body []byte
 	}
 	for after := int64(0); ; {
-		page, err := pageOf(ctx, s.readers, stmt, func(rows *sql.Rows) (f found, size int, err error) {
+		page, isLast, err := pageOf(ctx, s.readers, stmt, func(rows *sql.Rows) (f found, size int, err error) {
 			var tenant, name, instance, task []byte
 			err = rows.Scan(&f.id, &tenant, &name, &instance, &task, &f.body)
 			f.key.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
@@ -135,6 +135,9 @@ func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn 
 			if err := visit(f.key, seqOf(f.id), f.body); err != nil {
 				return err
 			}
+		}
+		if isLast {
+			return nil
 		}
 		after = page[len(page)-1].id
 	}

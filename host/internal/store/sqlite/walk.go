@@ -121,7 +121,7 @@ func (w *walk) table(ctx context.Context, t *table, parent node) error {
 	}
 	args, after := t.walkArgs(parent)
 	for {
-		page, err := pageOf(ctx, w.readers, *w.stmts[t], t.scan(), slices.Concat(args, after)...)
+		page, isLast, err := pageOf(ctx, w.readers, *w.stmts[t], t.scan(), slices.Concat(args, after)...)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -139,7 +139,7 @@ func (w *walk) table(ctx context.Context, t *table, parent node) error {
 				return err
 			}
 		}
-		if err := w.visitAll(items); err != nil || t.order == nil {
+		if err := w.visitAll(items); err != nil || isLast || t.order == nil {
 			return err
 		}
 		last := page[len(page)-1].list(t.order)
@@ -226,15 +226,18 @@ func (t *table) read(n node, r tableRow) (node, []item) {
 	return n, items
 }
 
-// pageOf reads a page that is bounded in rows and in bytes.
-func pageOf[T any](ctx context.Context, r *readers, stmt *sql.Stmt, scan func(*sql.Rows) (v T, size int, err error), args ...any) ([]T, error) {
-	return readRowsUntil(ctx, r.query(stmt, append(args, walkRows)...), func() func(*sql.Rows) (T, bool, error) {
+// pageOf reads a page that is bounded in rows and in bytes, and reports whether it is the last.
+func pageOf[T any](ctx context.Context, r *readers, stmt *sql.Stmt, scan func(*sql.Rows) (v T, size int, err error), args ...any) (page []T, last bool, err error) {
+	whole := true
+	page, err = readRowsUntil(ctx, r.query(stmt, append(args, walkRows)...), func() func(*sql.Rows) (T, bool, error) {
 		left, first := swarm.PageBytes, true
+		whole = true
 		return func(rows *sql.Rows) (v T, more bool, err error) {
 			v, size, err := scan(rows)
 			left -= size
-			more, first = first || left >= 0, false
-			return v, more, err
+			whole, first = first || left >= 0, false
+			return v, whole, err
 		}
 	})
+	return page, whole && len(page) < walkRows, err
 }
