@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"skep/host/internal/hosttest"
 )
@@ -55,7 +56,11 @@ func takesNothing(t *testing.T, cl Client) {
 	n := 0
 	settled(t, "nothing is taken any more", func() bool {
 		n++
-		_, err = cl.Send(t.Context(), Message{ID: id(t, fmt.Sprintf("new-%d", n)), To: "boss", Text: hosttest.Script(finish("new"))})
+		select {
+		case got := <-later(t, cl, Message{ID: id(t, fmt.Sprintf("new-%d", n)), To: "boss", Text: hosttest.Script(finish("new"))}):
+			err = got.err
+		case <-time.After(time.Second): // taken as the stop began: its turn is for the next start
+		}
 		return err != nil
 	})
 	if no := new(Refused); errors.As(err, &no) && no.Reason != Stopping {
