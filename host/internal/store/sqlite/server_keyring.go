@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/postgres"
+	"skep/host/internal/swarm"
 )
 
 // serverKeyring is the table of a server's keyring. It has a connection of its own: groups wait
@@ -131,13 +133,15 @@ const keyringPause = 100 * time.Millisecond
 func (k *serverKeyring) change(do func(*sql.Tx) error) error {
 	for {
 		err := k.try(do)
-		if err == nil || !postgres.IsAway(err) {
+		switch {
+		case err == nil, !postgres.IsAway(err) && !errors.Is(err, context.Canceled):
 			return err
+		case k.stop.Err() != nil:
+			return fmt.Errorf("%w: the host stops and waits no longer for its keyring: %v", swarm.ErrUnavailable, err) // the caller's context has not ended
 		}
 		select {
 		case <-time.After(keyringPause):
 		case <-k.stop.Done():
-			return err
 		}
 	}
 }

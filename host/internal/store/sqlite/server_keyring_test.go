@@ -2,15 +2,18 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
+	"skep/host/internal/store/postgres"
 	"skep/host/internal/swarm"
 )
 
@@ -66,6 +69,40 @@ func TestServerKeyringFenced(t *testing.T) {
 	}
 	if err := s.codec.ring.Destroy(testInstance.Tenant); !errors.Is(err, swarm.ErrFenced) {
 		t.Error("Destroy() =", err)
+	}
+}
+
+// TestStopBesideKey: a write that waits for a tenant's key when the host stops, or comes later, is told that the
+// store is away, as one that waits for the server: its caller may send it again.
+func TestStopBesideKey(t *testing.T) {
+	t.Parallel()
+	at := Server{DSN: pgtest.Schema(t)}
+	s := openSealedServer(t, at)
+	defer s.Close()
+	connector, err := postgres.NewConnector(at.DSN, nil)
+	mustDo(t, err)
+	locking := sql.OpenDB(connector)
+	defer locking.Close()
+	tx, err := locking.BeginTx(t.Context(), nil)
+	mustDo(t, err)
+	defer tx.Rollback() // the lock ends
+	_, err = tx.ExecContext(t.Context(), "LOCK TABLE keyring")
+	mustDo(t, err)
+	refused := make(chan error, 1)
+	go func() {
+		_, err := s.Accept(t.Context(), testStep("t0", 1), testPost("t0", 1))
+		refused <- err
+	}()
+	const waits = "SELECT count(*) FROM pg_locks WHERE relation = 'keyring'::regclass AND NOT granted"
+	for n := 0; n == 0; time.Sleep(time.Millisecond) {
+		mustDo(t, tx.QueryRowContext(t.Context(), waits).Scan(&n))
+	}
+	s.StopWaiting()
+	_, late := s.codec.ring.Sealer("late")
+	for name, err := range map[string]error{"a write that waits": <-refused, "a later one": late} {
+		if !errors.Is(err, swarm.ErrUnavailable) || errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
