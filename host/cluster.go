@@ -305,6 +305,18 @@ func (h *Host) explainFence(err error) error {
 	return err
 }
 
+// moves is the work of slots.
+type moves struct {
+	*swarm.Runtime
+	store *sqlite.Store
+}
+
+// Fenced implements [cluster.Moves]. Turns end, and no write is waited for: its connection may lose all packets.
+func (m moves) Fenced(err error) {
+	m.Runtime.End(fmt.Errorf("%w: %w", errFenced, err))
+	m.store.StopWaiting()
+}
+
 // runShared shares the work with the other hosts until the last turn has ended.
 func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error {
 	if h.member == nil {
@@ -317,7 +329,8 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 		<-turnsEnded
 		stop()
 	}()
-	err := h.member.Run(ctx, h.swarm)
+	moves := moves{h.swarm, h.store}
+	err := h.member.Run(ctx, moves)
 	switch {
 	case errors.Is(err, cluster.ErrFenced):
 		err = fmt.Errorf("%w: %w", errFenced, err)
@@ -332,7 +345,7 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 	h.running.EndLife()                                     // the others may not be told
 	defer context.AfterFunc(leaving, h.store.StopWaiting)() // a write heeds no context once it is handed over
 	saved := h.tokens.Save(leaving)                         // one that has left writes nothing
-	return errors.Join(err, saved, h.member.Leave(leaving, h.swarm))
+	return errors.Join(err, saved, h.member.Leave(leaving, moves))
 }
 
 // saveTokens writes which tokens were used, unless the server is away for long. A use after the host has left

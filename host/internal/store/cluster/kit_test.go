@@ -34,6 +34,14 @@ type testHost struct {
 	gainFails error
 	// ended is work that is not to be done any more.
 	ended []ID
+	// hangs, unless it is nil, is closed once Gained has begun, which then returns when fenced is closed.
+	hangs, fenced chan struct{}
+}
+
+func (h *testHost) Fenced(error) {
+	if h.fenced != nil {
+		close(h.fenced)
+	}
 }
 
 func (h *testHost) Undone(_ context.Context, work []ID) ([]ID, error) {
@@ -43,6 +51,11 @@ func (h *testHost) Undone(_ context.Context, work []ID) ([]ID, error) {
 func (h *testHost) Gained(_ context.Context, list []Slot) error {
 	if h.gainFails != nil {
 		return h.gainFails
+	}
+	if h.hangs != nil {
+		close(h.hangs)
+		<-h.fenced
+		return ErrFenced
 	}
 	for _, s := range list {
 		if h.works[s] {

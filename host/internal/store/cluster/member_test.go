@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"skep/host/internal/store/pgtest"
 	"skep/host/internal/store/postgres"
@@ -196,6 +197,29 @@ func TestUnservedSlots(t *testing.T) {
 	change(t, dsn, "UPDATE slots SET hid = (SELECT max(hid) FROM hosts) WHERE slot < 100")
 	settle(t, a)
 	wantShares(t, a)
+}
+
+// TestFencedWhileWriteHangs: a host that is fenced ends its work before it waits for what is under way, as a write on
+// a connection that loses all packets, which ends with the work alone.
+func TestFencedWhileWriteHangs(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	a := joinHost(t, dsn)
+	a.hangs, a.fenced = make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(t.Context(), a) }()
+	<-a.hangs
+	change(t, dsn, "UPDATE hosts SET dead = true")
+	select {
+	case err := <-ended:
+		if !errors.Is(err, ErrFenced) {
+			t.Errorf("Run() = %v", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("a host that is fenced waits for a write that hangs")
+		close(a.fenced)
+		<-ended
+	}
 }
 
 // TestWorkFails: a host that cannot take up work ends its membership, and another takes it up.

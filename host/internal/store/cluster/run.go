@@ -26,6 +26,9 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	followed := make(chan error, 1)
 	go func() { followed <- m.followConfig(inner, stop) }()
 	err := m.beatAll(inner, beaten, woken)
+	if errors.Is(err, ErrFenced) {
+		moves.Fenced(err)
+	}
 	stop(err)
 	close(beaten)
 	others.Wait()
