@@ -74,13 +74,15 @@ auth_token = "env::PEER"
 		_, err := c.PostAsync(t.Context(), client.Post{Task: id, Subject: "planted subject", Body: body + " "})
 		p.must(err)
 	}
-	for {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list, _, err := c.Questions(t.Context(), "", "")
 		p.must(err)
 		if len(list) == 1 {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(end) {
+			t.Fatalf("%d questions wait, want one, of the task asks", len(list))
+		}
 	}
 	out := p.run("support-bundle", p.path("bundle.tar.gz"))
 	found := p.unpacked(p.path("bundle.tar.gz"))

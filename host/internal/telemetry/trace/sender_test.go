@@ -154,7 +154,12 @@ func TestMalformedEnvironment(t *testing.T) {
 	}
 	parent := swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")
 	s.Committed(swarm.Change{Turn: &swarm.CommittedTurn{Agent: "a", Parent: parent, Trace: parent, Start: time.Now()}})
-	body := <-bodies
+	var body string
+	select {
+	case body = <-bodies:
+	case <-time.After(2 * time.Minute):
+		t.Error("the collector was sent nothing")
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

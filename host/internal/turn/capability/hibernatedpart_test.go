@@ -31,14 +31,24 @@ func TestHibernateAtTheEnd(t *testing.T) {
 			t.Fatal(fault)
 		}
 		defer a.Close()
-		<-begun
+		wantSoon(t, begun, "the op begins")
 	}
 	first, second := o.j.inFlight[0].async, o.j.inFlight[1].async
 	second.unlink = func() bool { return false } // as of a context that has ended
 	if fault, ok := o.hibernate(abi.OpLLMChat, nil, time.Time{}); ok || fault != nil {
 		t.Errorf("a turn that ends has hibernated: %v", fault)
 	}
-	<-first.ctx.Done()
+	wantSoon(t, first.ctx.Done(), "the op ends whose turn did not hibernate")
+}
+
+// wantSoon waits for something to happen, and fails with what did not.
+func wantSoon(t *testing.T, happens <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-happens:
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("not within two minutes: %s", what)
+	}
 }
 
 // The timers of a turn that repeats itself count among its task's all the time.
