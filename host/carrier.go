@@ -10,8 +10,11 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// partnerPeer is how the router reaches a realm: by the carrier of its gateway.
+// partnerPeer is how the router reaches a realm, by the carrier of its gateway, and the webhook of questions.
 func (h *Host) partnerPeer(name string) (router.Peer, bool) {
+	if name == swarm.QuestionsPeer {
+		return h.questionsPeer()
+	}
 	for _, g := range h.gateways {
 		if p, ok := g.Catalog.Partner(name); ok {
 			return router.Peer{
@@ -40,6 +43,11 @@ func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	defer end()
 	got := c.gateway.Carry(ctx, c.partner, d)
 	c.outages.Record(ctx, c.gateway.Name(), c.partner, d, got)
+	return routerCarried(got)
+}
+
+// routerCarried is what a gateway says of an attempt, for the router.
+func routerCarried(got gateway.Carried) router.Carried {
 	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}
 	switch got.State {
 	case gateway.Taken:

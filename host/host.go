@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/peer/directory"
 	"skep/host/internal/peer/router"
+	"skep/host/internal/peer/webhook"
 	"skep/host/internal/quarantine"
 	"skep/host/internal/schema"
 	"skep/host/internal/store/cluster"
@@ -60,7 +61,10 @@ type Host struct {
 	work        *telemetry.Work
 	commits     *telemetry.Commits
 	pulse       *pulse.Ring
-	traces      *trace.Sender // nil without a collector
+	traces      *trace.Sender    // nil without a collector
+	webhook     *webhook.Carrier // of questions; nil for none
+	// closeWebhook closes its connections.
+	closeWebhook func()
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server
@@ -83,7 +87,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	for _, open := range []func(context.Context) error{
-		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openTraces, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
+		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openQuestions, h.openTraces, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
 	} {
 		if err = open(ctx); err != nil {
 			return nil, err
@@ -203,7 +207,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.logOf("runtime"), KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(),
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(), NoticeQuestions: h.webhook != nil,
 	})
 	if err != nil {
 		return err

@@ -154,6 +154,10 @@ func (h *Host) Close() error {
 		g.Catalog.Close()
 	}
 	errs = append(errs, h.traces.Close())
+	if h.closeWebhook != nil {
+		h.closeWebhook()
+		h.closeWebhook = nil
+	}
 	h.traces = nil
 	if h.loader != nil {
 		errs = append(errs, h.loader.Close())

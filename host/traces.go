@@ -42,7 +42,7 @@ func (h *Host) openTraces(ctx context.Context) error {
 	if t.Endpoint == "" {
 		return nil
 	}
-	transport, closeConns, err := collectorTransport(t.Endpoint, h.opt.Network)
+	transport, closeConns, err := operatorTransport("[telemetry]", t.Endpoint, h.opt.Network)
 	if err != nil {
 		return fmt.Errorf("telemetry.endpoint: %w", err)
 	}
@@ -53,9 +53,9 @@ func (h *Host) openTraces(ctx context.Context) error {
 	return err
 }
 
-// collectorTransport carries requests to the collector and to nothing else. The operator names
-// it, so it may have a private address; a public one is reached by https alone.
-func collectorTransport(endpoint string, network func(*egress.Options)) (transport http.RoundTripper, closeConns func(), err error) {
+// operatorTransport carries requests to a URL of a table of the file and to nothing else. The operator
+// names it, so it may have a private address; a public one is reached by https alone.
+func operatorTransport(table, endpoint string, network func(*egress.Options)) (transport http.RoundTripper, closeConns func(), err error) {
 	grant, err := egress.ParseGrant("POST " + endpoint)
 	if err != nil {
 		return nil, nil, err
@@ -66,6 +66,6 @@ func collectorTransport(endpoint string, network func(*egress.Options)) (transpo
 	}
 	client := egress.New(o)
 	return client.Transport(egress.Policy{
-		Table: "[telemetry]", Grants: []egress.Grant{grant}, AllowPrivate: true, PrivateNames: true, NoPublicHTTP: true,
+		Table: table, Grants: []egress.Grant{grant}, AllowPrivate: true, PrivateNames: true, NoPublicHTTP: true,
 	}), client.Close, nil
 }

@@ -21,7 +21,8 @@ import (
 const doctorHelp = `Doctor looks for what is wrong with a host: its swarm.toml and modules, who may change or
 read its files, the clock, the disk, open files, addresses, what confines programs, the
 database, keyring, logs and certificates. It changes nothing, and a host may run. With
---online it also calls peers, models and MCP servers, and compares pinned tools.
+--online it also calls peers, models, MCP servers and the webhook, and compares pinned
+tools.
 
 Each finding has an id, how grave it is, and what mends it; docs/doctor.md has a section
 for each id. The exit code is 8 when there is a finding that is an error, and 0 when there
@@ -48,7 +49,7 @@ func (d *hostDoctor) add(id string, severity diagnosis.Severity, subject, messag
 func (a *app) doctorHostCommand(cmd *cobra.Command) *cobra.Command {
 	below := cmd.RunE
 	var online, plainHTTP bool
-	cmd.Flags().BoolVar(&online, "online", false, "also call peers, models and MCP servers")
+	cmd.Flags().BoolVar(&online, "online", false, "also call peers, models, MCP servers and the webhook")
 	plainHTTPFlag(cmd, &plainHTTP)
 	cmd.FParseErrWhitelist = cobra.FParseErrWhitelist{}
 	here := a.command(func(cmd *cobra.Command, _ []string) error {

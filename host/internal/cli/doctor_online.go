@@ -19,7 +19,7 @@ import (
 // maxProbeAnswer bounds what is read of an answer, in bytes: lists of models are long.
 const maxProbeAnswer = 4 << 20
 
-// callOthers calls the peers, models and MCP servers of a file as the host would. What it
+// callOthers calls the peers, models, MCP servers and the webhook of a file as the host would. What it
 // finds is in the order of the file.
 func (d *hostDoctor) callOthers(ctx context.Context, cfg *config.Config) error {
 	client := egress.New(egress.Options{Timeout: answerTime, MaxResponseBody: maxProbeAnswer, MaxRedirects: -1})
@@ -32,6 +32,9 @@ func (d *hostDoctor) callOthers(ctx context.Context, cfg *config.Config) error {
 	}
 	for _, m := range cfg.MCP {
 		calls = append(calls, func(own *hostDoctor) { own.callToolServer(ctx, m) })
+	}
+	if cfg.Questions.Webhook != "" {
+		calls = append(calls, func(own *hostDoctor) { own.callWebhook(ctx, client, cfg.Questions.Webhook) })
 	}
 	found := make([]hostDoctor, len(calls))
 	var g errgroup.Group
@@ -99,6 +102,19 @@ func (d *hostDoctor) callModel(ctx context.Context, c *egress.Client, m config.M
 		d.add(diagnosis.ModelSilent, diagnosis.Warning, subject, fmt.Sprintf("the provider answers %d %s", status, http.StatusText(status)), "wait, or look at the provider's page of incidents")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		d.add(diagnosis.ModelRefuses, diagnosis.Error, subject, fmt.Sprintf("the provider refuses the key: %d %s", status, http.StatusText(status)), "set the variable of api_key to a key of this provider")
+	}
+}
+
+// callWebhook looks whether the receiver of questions answers. It gets no message, so any answer but a
+// fault of its own will do.
+func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, url string) {
+	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true}, url, nil)
+	if err == nil && status >= http.StatusInternalServerError {
+		err = fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	}
+	if err != nil {
+		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", fmt.Sprintf("the receiver of questions cannot be reached: %v", err),
+			"start it, or correct webhook; what waits for people is posted for a day")
 	}
 }
 

@@ -60,6 +60,10 @@ func notesTable(url string) string {
 	return "[mcp.notes]\nurl = \"" + url + "/mcp\"\nallow_private = true\n"
 }
 
+func webhookTable(url string) string {
+	return "[questions]\nwebhook = \"" + url + "/health\"\nsecret = \"env::HOOK_SECRET\"\n"
+}
+
 const noteAction = "[actions.read_note]\nsource = \"mcp:notes/read_note\"\n"
 
 func onlineFaults() []fault {
@@ -70,6 +74,10 @@ func onlineFaults() []fault {
 		}),
 		online(diagnosis.ModelSilent, "base_url", modelTable),
 		online(diagnosis.ToolServerSilent, "url", notesTable),
+		{diagnosis.WebhookSilent, "webhook", func(p *patient) {
+			p.args, p.vars["HOOK_SECRET"] = []string{"--online"}, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+			p.also(webhookTable(nowhere))
+		}, func(p *patient, _ diagnosis.Finding) { p.also(webhookTable(p.serveOthers(&changed))) }},
 		{diagnosis.ModelRefuses, "api_key", func(p *patient) {
 			p.args, p.vars["MODEL_KEY"] = []string{"--online"}, "bad"
 			p.also(modelTable(p.serveOthers(&changed)))

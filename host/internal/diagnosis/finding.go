@@ -62,6 +62,7 @@ const (
 	ModelRefuses     = "model-refuses"
 	ToolServerSilent = "tool-server-silent"
 	ToolChanged      = "tool-changed"
+	WebhookSilent    = "webhook-silent"
 )
 
 // IDs are the ids of all findings.
@@ -73,6 +74,6 @@ func IDs() []string {
 		StoreDamaged, StoreUnreadable, StoreServer, KeyringMissing, KeyringLocked, KeyringDamaged,
 		AuditDamaged, QuarantineDamaged, AgentQuarantined, PeersDamaged,
 		CertificateExpired, CertificateEnds,
-		PeerSilent, ModelSilent, ModelRefuses, ToolServerSilent, ToolChanged,
+		PeerSilent, ModelSilent, ModelRefuses, ToolServerSilent, ToolChanged, WebhookSilent,
 	}
 }

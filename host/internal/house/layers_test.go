@@ -71,6 +71,7 @@ var layers = map[string][]string{
 	"host/internal/turn/egress":                {"abi"},
 	"host/internal/turn/fileaction":            {"abi", "host/internal/store/atomicfile"},
 	"host/internal/peer/registry":              {"abi", "host/internal/pathcheck", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
+	"host/internal/peer/webhook":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/peer/signature":             {"host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
@@ -147,7 +148,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/gateway/wire", "host/internal/peer/signature",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/gateway/wire", "host/internal/peer/signature", "host/internal/peer/webhook",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/telemetry", "host/internal/telemetry/loglevel", "host/internal/telemetry/pulse", "host/internal/telemetry/trace", "host/internal/turn/egress",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/cluster", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/swarm/slot", "host/internal/turn/egress",
 		"host/internal/turn/mcp",

@@ -11,6 +11,9 @@ const (
 
 // ShowRetry shows the readers of a task that one of its messages will be sent again.
 func (r *Runtime) ShowRetry(box OutboxKey, message, reason string) {
+	if box.Peer == QuestionsPeer {
+		return // the host's log has it
+	}
 	r.showDelivery(box.Task, eventRetried, "an interswarm message to swarm "+box.Peer+" will be sent again: "+reason, map[string]any{
 		"message_id": message, "swarm": box.Peer, "error": reason,
 	})

@@ -19,7 +19,7 @@ type mutationBuilder struct {
 	active *activeTask
 	// progressing counts the rows that can still make the task progress.
 	progressing int
-	// undelivered counts the outbox messages to deliver.
+	// undelivered counts the outbox messages whose delivery the task waits for.
 	undelivered int
 	// ended is set when the mutation ends the task, kill when the running turns must
 	// stop.
@@ -44,7 +44,7 @@ type mutationBuilder struct {
 
 // beginMutation starts a mutation. The caller holds t.commit and t.mu.
 func (t *activeTask) beginMutation(now time.Time) *mutationBuilder {
-	mut := &mutationBuilder{def: t.def, now: now, active: t, progressing: t.countPending(), undelivered: len(t.outbox)}
+	mut := &mutationBuilder{def: t.def, now: now, active: t, progressing: t.countPending(), undelivered: t.countUndelivered()}
 	mut.Task = t.rec.clone()
 	mut.Task.Updated = now
 	mut.Task.Mutations++

@@ -38,6 +38,8 @@ type Delivery struct {
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace Trace
+	// Resolved means, for [QuestionsPeer], that none of its calls waits any more.
+	Resolved bool
 	// Last means that no other message that was wanted waits behind it. The forwarder is woken for
 	// one that comes.
 	Last bool
@@ -81,7 +83,7 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	return Delivery{
 		Task: box.Task, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
 		Answers: msg.Answers, Conversation: r.conversation(t.rec, box.Peer), Hops: t.rec.Hops + 1, Trace: msg.Trace,
-		Last: !slices.ContainsFunc(t.outbox[i+1:], isWanted),
+		Resolved: t.rec.isResolved(msg), Last: !slices.ContainsFunc(t.outbox[i+1:], isWanted),
 	}, true, nil
 }
 
@@ -115,6 +117,9 @@ func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, id, runner s
 // removeDelivered takes a message out of its outbox that a peer has.
 func (mut *mutationBuilder) removeDelivered(msg OutboxMessage, runner string) {
 	mut.Delivered = append(mut.Delivered, msg.N)
+	if msg.isQuestionNotice() {
+		return
+	}
 	mut.undelivered--
 	mut.markRequestTaken(msg)
 	switch {
@@ -152,6 +157,9 @@ func (r *Runtime) MarkUndeliverable(ctx context.Context, box OutboxKey, id, reas
 	return r.commitOutboxChange(ctx, box, id, func(mut *mutationBuilder, msg OutboxMessage) {
 		msg.Dead = &DeliveryFailure{At: mut.now, Reason: reason}
 		mut.Outbox = append(mut.Outbox, msg)
+		if msg.isQuestionNotice() {
+			return // the operator's concern, not the task's
+		}
 		mut.undelivered--
 		mut.withdrawNotices(msg)
 		mut.logEvent("interswarm_message_error", "error sending interswarm message to swarm "+box.Peer+": "+reason, map[string]any{
@@ -276,6 +284,9 @@ func (r *Runtime) findDeadLetter(ctx context.Context, tenant, id string) (DeadLe
 func (mut *mutationBuilder) reviveDeadLetter(msg OutboxMessage) {
 	msg.Dead, msg.Since = nil, mut.now
 	mut.Outbox = append(mut.Outbox, msg)
+	if msg.isQuestionNotice() {
+		return
+	}
 	mut.undelivered++
 	request, ok := msg.openRequest()
 	if ok && mut.Task.State == StateRunning && len(mut.Task.Requests) < maxOpenRequests {

@@ -29,6 +29,7 @@ type Runtime struct {
 	traces       *traces
 	log          *slog.Logger
 	logWords     bool
+	notices      bool // see [Options].NoticeQuestions
 	now          func() time.Time
 	monotonic    func() time.Time // see [Options]
 	secret       []byte
@@ -94,7 +95,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, traces: newTraces(secret, opt.Sample), log: opt.Logger, logWords: opt.LogWords, now: opt.Now, monotonic: opt.Monotonic, secret: secret, places: places,
+		observer: opt.Observer, traces: newTraces(secret, opt.Sample), notices: opt.NoticeQuestions, log: opt.Logger, logWords: opt.LogWords, now: opt.Now, monotonic: opt.Monotonic, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
@@ -226,7 +227,7 @@ func (r *Runtime) holdTask(ctx context.Context, key TaskKey, def *Definition) (*
 	t := r.tasks[key]
 	if t == nil {
 		t = newActiveTask(key, def)
-		t.traces = r.traces
+		t.traces, t.notices = r.traces, r.notices
 		r.tasks[key] = t
 	}
 	t.holders, t.holdGeneration = t.holders+1, t.holdGeneration+1

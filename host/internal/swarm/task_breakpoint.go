@@ -141,6 +141,9 @@ func (mut *mutationBuilder) waitForPeople(agent string, calls []functionCall) {
 	case mut.Task.State == StatePaused && mut.Task.isForeign():
 		mut.sendCallerFailure(mail.SubjectBreakpointToolCall, string(raw), true)
 	}
+	if mut.Task.State == StatePaused {
+		mut.noticeQuestions(agent, calls)
+	}
 }
 
 // pauseTask pauses a running task until its calls are answered. body is the list of

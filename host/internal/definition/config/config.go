@@ -31,6 +31,7 @@ type Config struct {
 	Cluster   Cluster
 	Telemetry Telemetry
 	Console   Console
+	Questions Questions
 	Gateways  []Gateway
 
 	// Warnings are what is probably not meant but works.
@@ -169,6 +170,7 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Store = d.store(t.table("store"))
 	c.Telemetry = d.telemetry(t.table("telemetry"))
 	c.Console = d.console(t, c.Server)
+	c.Questions = d.questions(t.table("questions"))
 	c.Gateways = d.gateways(t, c, tenants)
 	c.Cluster = d.cluster(t, c)
 	t.refuseUnknown()

@@ -121,6 +121,9 @@ func server(c *config.Config) []item {
 	for _, s := range c.Console.Settings() {
 		out = append(out, of("server", "console."+s.Key, s))
 	}
+	for _, s := range c.Questions.Settings() {
+		out = append(out, of("server", "questions."+s.Key, s))
+	}
 	return out
 }
 

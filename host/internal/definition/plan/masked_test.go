@@ -53,19 +53,22 @@ key = "planted-18-and-more"
 [telemetry]
 endpoint = "http://127.0.0.1:4318/planted-19"
 header_value = "planted-20"
+[questions]
+webhook = "https://w.example/planted-23"
+secret = "env::PLANTED"
 [gateways.acp.partners.store]
 url = "https://p.example/planted-21"
 tenant = "acme"
 header = { x_token = "planted-22" }
 [tenants.acme]`).Replace(before)
 	text = strings.Replace(text, "PROGRAM", filepath.ToSlash(program), 1)
-	c, err := config.Parse("swarm.toml", []byte(text), ".", config.Options{})
+	c, err := config.Parse("swarm.toml", []byte(text), ".", config.Options{Env: func(string) (string, bool) { return "whsec_planted/planted/planted/planted/planted=", true }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := Mask(c)
 	shown, err := json.Marshal(parts)
-	if err != nil || strings.Contains(string(shown), "planted") || strings.Count(text, "planted-") != 22 {
+	if err != nil || strings.Contains(string(shown), "planted") || strings.Count(text, "planted-") != 23 {
 		t.Errorf("%v\n%s", err, shown)
 	}
 	for _, want := range []Masked{
@@ -84,7 +87,7 @@ header = { x_token = "planted-22" }
 			t.Errorf("%s is missing in %s", want, shown)
 		}
 	}
-	if got := Secrets(c); !slices.Equal(got, []string{"planted-1", "planted-11", "planted-13", "planted-15", "planted-20", "planted-22", "planted-8"}) {
+	if got := Secrets(c); !slices.Equal(got, []string{"planted-1", "planted-11", "planted-13", "planted-15", "planted-20", "planted-22", "planted-8", "whsec_planted/planted/planted/planted/planted="}) {
 		t.Errorf("the secrets are %v", got)
 	}
 }
@@ -97,7 +100,7 @@ var shownKeys = strings.Fields(`
 	http_no_key id ids interrupt_mode issuer keys_url kv listen llm log_format log_level login look may mechanism
 	model name partners peer pins prefix process_cgroup profile provider public_url readable reasoning role role_claim
 	roles root scope secrets sha256 source stranger_tenant tenant tenant_claim token token_info token_url topics
-	trusted_proxies url username verify_key version`)
+	trusted_proxies url username verify_key version webhook`)
 
 // fileKeys are settings "key" that name a file of a private key. In [[auth.keys]] it is withheld.
 var fileKeys = []string{"[server].tls", "[gateways.acp].mqtt", "[gateways.amp].rabbitmq", "[gateways.amp].kafka", "[gateways.NAME.partners.NAME]"}

@@ -74,24 +74,26 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 			up = nil // it is up, and names its own time
 		}
 		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
-		if !r.isKept(ctx, outbox, box, p.Wrapper.MessageID) {
+		now, kept := r.readAgain(ctx, outbox, box, p.Wrapper.MessageID)
+		if !kept {
 			return outcome{gone: true}
 		}
+		p.Resolved = now.Resolved
 	}
 }
 
-// isKept reports whether a message is still in the outbox: an erasure takes it out between
-// two attempts. It waits while the outbox cannot be read, and returns false when ctx ends.
-func (r *Router) isKept(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) bool {
+// readAgain reads a message between two attempts; kept is false when an erasure has taken it out of the
+// outbox. It waits while the outbox cannot be read, and returns false when ctx ends.
+func (r *Router) readAgain(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) (p swarm.Delivery, kept bool) {
 	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
-		_, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
+		p, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
 		if err == nil {
-			return kept
+			return p, kept
 		}
 		r.opt.Logger.Error("cannot read an outbox", "peer", box.Peer, "task_id", box.Task.Task, "err", err)
 		sleep(ctx, pause)
 	}
-	return false
+	return swarm.Delivery{}, false
 }
 
 // outcome returns what a reply means for its message; ok is false when it is tried

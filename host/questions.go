@@ -1,0 +1,56 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/peer/router"
+	"skep/host/internal/peer/webhook"
+	"skep/host/internal/swarm"
+)
+
+// questionsHold is how long a message about questions is tried without a pause. After that one at a
+// time is tried, until the receiver answers or the message is a day old.
+const questionsHold = time.Minute
+
+// openQuestions makes the carrier of messages about questions, if the file names a webhook.
+func (h *Host) openQuestions(context.Context) error {
+	q := h.opt.Config.Questions
+	if q.Webhook == "" {
+		return nil
+	}
+	transport, closeConns, err := operatorTransport("[questions]", q.Webhook, h.opt.Network)
+	if err != nil {
+		return fmt.Errorf("questions.webhook: %w", err)
+	}
+	h.closeWebhook = closeConns
+	h.webhook = webhook.New(webhook.Options{URL: q.Webhook, Key: q.Key(), Transport: transport, Now: time.Now})
+	return nil
+}
+
+// questionsPeer is how the router reaches the webhook of questions.
+func (h *Host) questionsPeer() (router.Peer, bool) {
+	if h.webhook == nil {
+		return router.Peer{}, false
+	}
+	return router.Peer{Carrier: webhookCarrier{h.webhook, h.outages}, GiveUp: questionsHold, Tenant: swarm.QuestionsPeer}, true
+}
+
+// webhookCarrier carries messages about questions.
+type webhookCarrier struct {
+	webhook *webhook.Carrier
+	outages *gateway.OutageLog
+}
+
+// Carry implements [router.Carrier]. Tenants see the reason of a dead letter, and the operator's webhook
+// is none of their concern.
+func (c webhookCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
+	got := c.webhook.Carry(ctx, d)
+	c.outages.Record(ctx, "questions", gateway.Partner{Name: swarm.QuestionsPeer, URL: c.webhook.Origin(), GiveUp: d.GiveUpAt.Sub(d.Since)}, d, got)
+	if got.State == gateway.Later {
+		got.Reason = "the host's webhook does not take it; its log says why"
+	}
+	return routerCarried(got)
+}
