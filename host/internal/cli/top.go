@@ -24,6 +24,12 @@ host has kept.
 Where several hosts share a store, it counts what the host does that is asked; its tasks
 are those of all.`
 
+// Orders of tenants and agents.
+const (
+	topByWork = "work"
+	topByCost = "cost"
+)
+
 // Times between pages, and between looks at the lists of the host.
 const (
 	topEvery      = time.Second
@@ -34,15 +40,20 @@ func (a *app) topCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show what a host does now", GroupID: groupHost, Args: atMost(0), Long: topHelp,
-		Example: "  skep top\n  skep top --once\n  skep top --tenant acme -o json | jq '.agents[0]'",
+		Example: "  skep top\n  skep top --once\n  skep top --order cost\n  skep top --tenant acme -o json | jq '.agents[0]'",
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print one page and end")
+	order := cmd.Flags().String("order", topByWork, "`work` (the busiest agents first) or cost (the dearest tenants and agents first)")
 	tenant := tenantFlag(cmd)
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		if *order != topByWork && *order != topByCost {
+			return usagef("--order is work or cost, not %q", *order)
+		}
 		t := topView{app: a, client: c, tenant: *tenant, count: newTopCounter()}
 		if err := t.open(cmd.Context()); err != nil {
 			return err
 		}
+		t.count.byCost = *order == topByCost
 		if once || a.json() || !a.env.StdoutTerminal || a.env.Every == nil {
 			return t.printOnce()
 		}

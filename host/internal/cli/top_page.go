@@ -107,6 +107,8 @@ type topCounter struct {
 	tenants map[string]*topTenant
 	agents  map[[2]string]*topAgent
 	recent  []client.PulseEvent
+	// byCost puts the dearest tenants and agents first.
+	byCost bool
 }
 
 func newTopCounter() *topCounter {
@@ -194,7 +196,7 @@ func isNotable(e client.PulseEvent) bool {
 	return true
 }
 
-// page returns what was counted, the busiest first.
+// page returns what was counted, the busiest agents first, or the dearest.
 func (n *topCounter) page() topPage {
 	p := topPage{Host: n.host, Since: n.since, Until: n.until, Missed: n.missed, Tenants: []topTenant{}, Agents: []topAgent{}, Dearest: []topTask{}, Recent: slices.Clone(n.recent)}
 	for _, name := range slices.Sorted(maps.Keys(n.tenants)) {
@@ -203,8 +205,17 @@ func (n *topCounter) page() topPage {
 	for _, a := range n.agents {
 		p.Agents = append(p.Agents, *a)
 	}
+	slices.SortStableFunc(p.Tenants, func(a, b topTenant) int { return n.compareCost(a.topCount, b.topCount) })
 	slices.SortFunc(p.Agents, func(a, b topAgent) int {
-		return cmp.Or(cmp.Compare(b.CPUms, a.CPUms), cmp.Compare(b.Mail, a.Mail), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Agent, b.Agent))
+		return cmp.Or(n.compareCost(a.topCount, b.topCount), cmp.Compare(b.CPUms, a.CPUms), cmp.Compare(b.Mail, a.Mail), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Agent, b.Agent))
 	})
 	return p
+}
+
+// compareCost orders the dearest first, where cost is the order.
+func (n *topCounter) compareCost(a, b topCount) int {
+	if !n.byCost {
+		return 0
+	}
+	return cmp.Compare(b.MicroUSD, a.MicroUSD)
 }
