@@ -235,7 +235,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.logOf("api"), LogLevels: h.levels, Ping: h.opt.Ping,
-		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, CountHosts: h.countHosts(), Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
+		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, CountHosts: h.countHosts(), Now: h.clock(), Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Traces: h.traces, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err

@@ -48,7 +48,7 @@ func (s *Server) makeHandlers() error {
 		Gateways:    gateways(s.opt.Gateways),
 		Definitions: definitions{s.opt.Library}, ConfigFile: s.opt.Library, Tenants: s.opt.Library,
 		Tokens: s.opt.Tokens, Operators: guard.Operators, Audit: s.opt.Audit, Logger: s.log,
-		Ping: s.opt.Ping, Pulse: s.opt.Pulse,
+		Ping: s.opt.Ping, Now: s.opt.Now, Pulse: s.opt.Pulse,
 		Debug: cfg.Debug, MaxBody: int64(cfg.MaxBody), MaxDepth: cfg.MaxDepth,
 		Loopback: loopback, Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, TrustedProxies: cfg.TrustedProxies,
 		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,

@@ -52,6 +52,9 @@ type Options struct {
 	LogLevels *loglevel.Levels
 	// CountHosts counts the hosts that share the store; nil means one.
 	CountHosts func() int
+	// Now is the clock by which tokens expire, looks end and hosts prove that they send requests on; nil means
+	// this machine's. Hosts that share a store have the same one.
+	Now func() time.Time
 	// Cluster is what operators see of them; nil means none.
 	Cluster   rest.Cluster
 	Library   *definition.Library
