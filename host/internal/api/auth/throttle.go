@@ -11,7 +11,7 @@ import (
 // there before: clients that share an address with an attacker keep working. It
 // is safe for concurrent use.
 type Throttle struct {
-	failures Rate
+	max      int
 	rejected *Limiter
 	accepted *RecentMap[attempt, struct{}]
 
@@ -55,7 +55,7 @@ const busyRetry = time.Second
 // NewThrottle allows each address a rate of failures. A nil now means [time.Now].
 func NewThrottle(rate Rate, now func() time.Time) *Throttle {
 	return &Throttle{
-		failures: rate, rejected: NewLimiter(rate, now),
+		max: rate.Requests, rejected: NewLimiter(rate, now),
 		accepted: NewRecentMap[attempt, struct{}](acceptedTTL, maxAccepted, now),
 		checking: map[string]map[attempt]*check{},
 	}
@@ -64,8 +64,8 @@ func NewThrottle(rate Rate, now func() time.Time) *Throttle {
 // BeginCheck reports whether a token from an address may be checked, or how long
 // to wait. An allowed caller calls done once with the outcome. A rejected token
 // is charged once, however many callers show it. An address may have as many
-// tokens checked at once as its limit allows failures; what they overdraw extends
-// the wait.
+// tokens checked at once as all hosts together allow failures; what they overdraw
+// extends the wait.
 func (g *Throttle) BeginCheck(address, token string) (done func(Outcome), wait time.Duration, ok bool) {
 	try := attempt{address, sha256.Sum256([]byte(token))}
 	if _, before := g.accepted.Get(try); before {
@@ -92,7 +92,7 @@ func (g *Throttle) beginAttempt(try attempt) *check {
 	here := g.checking[try.address]
 	t := here[try]
 	if t == nil {
-		if most := g.failures.part(); most > 0 && len(here) >= most {
+		if g.max > 0 && len(here) >= g.max {
 			return nil
 		}
 		if here == nil {

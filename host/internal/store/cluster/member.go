@@ -280,9 +280,12 @@ func (m *Member) isAlive() bool {
 	return m.others[m.opts.HID] != nil
 }
 
-// Hosts is how many hosts are not dead, this one included.
+// Hosts is how many hosts are not dead, this one included, also before its first sign of life.
 func (m *Member) Hosts() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.others[m.opts.HID] == nil {
+		return len(m.others) + 1
+	}
 	return len(m.others)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 )
 
 // tenants are the weights and bounds of a test.
@@ -271,28 +272,31 @@ func BenchmarkSchedule(b *testing.B) {
 
 // TestBoundThatGrows: an item that waits because its tenant has as many slots as it may gets one when the bound grows.
 func TestBoundThatGrows(t *testing.T) {
-	var most atomic.Int64
-	most.Store(1)
-	s := NewSlots[string](8, TenantRules{Weight: func(string) float64 { return 1 }, MaxSlots: func(string) int { return int(most.Load()) }})
-	s.Push(Owner{"acme", "a"}, 5, "1")
-	s.Push(Owner{"acme", "b"}, 5, "2")
-	if _, ok := s.Next(t.Context()); !ok {
-		t.Fatal("no slot")
-	}
-	if _, ok := s.tryNext(); ok {
-		t.Fatal("a tenant has more slots than its bound")
-	}
-	got := make(chan bool)
-	go func() {
-		_, ok := s.Next(t.Context())
-		got <- ok
-	}()
-	most.Store(2)
-	s.Recheck()
-	if !<-got {
-		t.Error("no slot after the bound has grown")
-	}
-	if most.Store(1); s.free != 6 {
-		t.Errorf("%d slots are free, want 6", s.free)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var most atomic.Int64
+		most.Store(1)
+		s := NewSlots[string](8, TenantRules{Weight: func(string) float64 { return 1 }, MaxSlots: func(string) int { return int(most.Load()) }})
+		s.Push(Owner{"acme", "a"}, 5, "1")
+		s.Push(Owner{"acme", "b"}, 5, "2")
+		if _, ok := s.Next(t.Context()); !ok {
+			t.Fatal("no slot")
+		}
+		got := make(chan bool, 1)
+		go func() {
+			_, ok := s.Next(t.Context())
+			got <- ok
+		}()
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Fatal("a tenant has more slots than its bound")
+		}
+		most.Store(2)
+		s.Recheck()
+		if !<-got {
+			t.Error("no slot after the bound has grown")
+		}
+		if most.Store(1); s.free != 6 {
+			t.Errorf("%d slots are free, want 6", s.free)
+		}
+	})
 }
