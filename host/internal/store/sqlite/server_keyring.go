@@ -134,10 +134,12 @@ func (k *serverKeyring) change(do func(*sql.Tx) error) error {
 	for {
 		err := k.try(do)
 		switch {
-		case err == nil, !postgres.IsAway(err) && !errors.Is(err, context.Canceled):
+		case err == nil, errors.Is(err, swarm.ErrFenced), errors.Is(err, keyring.ErrStale):
 			return err
-		case k.stop.Err() != nil:
+		case k.stop.Err() != nil: // whatever its end made of the statement
 			return fmt.Errorf("%w: the host stops and waits no longer for its keyring: %v", swarm.ErrUnavailable, err) // the caller's context has not ended
+		case !postgres.IsAway(err):
+			return err
 		}
 		select {
 		case <-time.After(keyringPause):
