@@ -97,7 +97,7 @@ func (h *Host) shareTokens() {
 	})
 }
 
-// shareQuarantine makes the agents in quarantine those of all hosts that share the server.
+// shareQuarantine makes all hosts that share the server have the same agents in quarantine.
 func (h *Host) shareQuarantine() {
 	if h.member != nil {
 		h.member.Watch(sqlite.QuarantineVersion, h.quarantine.Refresh)
@@ -112,7 +112,9 @@ func (h *Host) signingKey() *directory.SigningKey {
 	}
 	key := directory.NewSigningKey(opt)
 	if h.member != nil {
-		h.member.Watch(sqlite.SecretsVersion, key.Refresh)
+		h.member.Watch(sqlite.SecretsVersion, func(ctx context.Context) error {
+			return errors.Join(key.Refresh(ctx), h.peers.Refresh(ctx))
+		})
 	}
 	return key
 }

@@ -176,7 +176,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 
 // openPeers makes the router, whose directory lacks the registry until openServer.
 func (h *Host) openPeers(ctx context.Context) error {
-	h.peers = directory.New(directory.Options{
+	opt := directory.Options{
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
 		Env: h.opt.Env, Audit: h.audit, Logger: h.logOf("peers"),
 		OnUp:    func(peer string) { h.router.MarkPeerUp(peer) },
@@ -184,7 +184,11 @@ func (h *Host) openPeers(ctx context.Context) error {
 		OnStart: func(ctx context.Context, peer string, at time.Time) error {
 			return h.swarm.FailForgotten(ctx, peer, at)
 		},
-	})
+	}
+	if s := h.store.Secrets(); s != nil {
+		opt.RegistryStore = s
+	}
+	h.peers = directory.New(opt)
 	signer := h.signingKey()
 	if err := signer.OpenIfNeeded(ctx, h.opt.Config); err != nil {
 		return err

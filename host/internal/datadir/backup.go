@@ -14,6 +14,7 @@ import (
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/pathcheck"
+	"skep/host/internal/peer/registry"
 	"skep/host/internal/store/atomicfile"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
@@ -61,7 +62,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
-		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(ctx, r, file, withKeyring))
+		return errors.Join(err, d.backUpRegistry(ctx, r, file+RegistrySuffix), d.backUpKeys(ctx, r, file, withKeyring))
 	})
 	if !copied {
 		return 0, errors.Join(err, os.RemoveAll(string(part)))
@@ -125,6 +126,20 @@ func copyFile(from, to, what string) error {
 		err = fmt.Errorf("copy %s: %w", what, err)
 	}
 	return err
+}
+
+// backUpRegistry copies the registered swarms, without their tokens, if there are any.
+func (d Data) backUpRegistry(ctx context.Context, r *sqlite.Reader, to string) error {
+	s := r.Secrets()
+	if s == nil {
+		return copyFile(filepath.Join(d.Dir, RegistryName), to, registryText)
+	}
+	list, err := s.Swarms(ctx)
+	if len(list) == 0 || err != nil {
+		return err
+	}
+	text, damaged := registry.FileOf(list)
+	return errors.Join(damaged, atomicfile.CreateBytes(to, 0o600, text))
 }
 
 // restoreRegistry copies them, unless the directory has its own.

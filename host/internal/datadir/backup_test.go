@@ -38,7 +38,7 @@ func newData(t *testing.T) Data {
 	mustDo(t, s.Close())
 	mustDo(t, os.Mkdir(filepath.Join(d.Dir, "modules"), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, "modules", emptyModuleDigest+".wasm"), []byte(emptyModule), 0o400))
-	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte("{}"), 0o600))
+	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte(swarmsFile), 0o600))
 	_, err = d.SigningKey(t.Context())
 	mustDo(t, err)
 	for _, gateway := range SigningGateways() {

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/peer/registry"
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/store/atomicfile"
 	"skep/host/internal/store/sqlite"
@@ -54,21 +56,47 @@ func (d Data) signingKeyFile() string { return filepath.Join(d.Dir, signature.Ke
 
 // readSecrets returns what the files of a directory have that is a secret of hosts on a server.
 func (d Data) readSecrets() (map[string][]byte, error) {
+	swarms, err := registry.RecordsOf(filepath.Join(d.Dir, RegistryName))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for name, text := range swarms {
+		all[sqlite.SwarmSecret+name] = text
+	}
 	key, err := signature.ReadKeyFile(d.signingKeyFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return all, nil
 	}
-	return map[string][]byte{signature.KeyFileName: key.PEM()}, err
+	if err != nil {
+		return nil, err
+	}
+	all[signature.KeyFileName] = key.PEM()
+	return all, nil
 }
 
 // keepSecrets writes the files of [Data.readSecrets]. A key that the directory has gives way: peers know the one that
 // signed last.
 func (d Data) keepSecrets(secrets map[string][]byte) error {
-	key := secrets[signature.KeyFileName]
-	if key == nil {
-		return nil
+	var swarms []registry.Record
+	for name, text := range secrets {
+		if name, ok := strings.CutPrefix(name, sqlite.SwarmSecret); ok {
+			swarms = append(swarms, registry.Record{Name: name, Text: text})
+		}
 	}
-	return atomicfile.Replace(d.signingKeyFile(), key)
+	if len(swarms) > 0 {
+		text, err := registry.FileOf(swarms)
+		if err == nil {
+			err = atomicfile.Replace(filepath.Join(d.Dir, RegistryName), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if key := secrets[signature.KeyFileName]; key != nil {
+		return atomicfile.Replace(d.signingKeyFile(), key)
+	}
+	return nil
 }
 
 // backUpSigningKey copies the key to a new file, if there is one.

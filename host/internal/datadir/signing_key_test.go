@@ -2,9 +2,12 @@ package datadir
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"skep/host/internal/peer/registry"
 	"skep/host/internal/store/sqlite"
 )
 
@@ -13,6 +16,68 @@ func wantSigningKey(t *testing.T, d Data, want string) {
 	t.Helper()
 	if got, err := d.SigningKey(t.Context()); got != want || err != nil {
 		t.Errorf("%s: %q, %v, want %q", d.Place(), got, err, want)
+	}
+}
+
+// swarmsFile is a file of registered swarms.
+const swarmsFile = `{"schema":1,"endpoints":{"yard":{"swarm_name":"yard","base_url":"https://yard.example","auth_token_ref":"${SWARM_AUTH_TOKEN_YARD}","registered":"2026-01-01T00:00:00Z"}}}`
+
+// TestRegistryMoves: registered swarms go to a server and back with a move, and into a backup of a server, without the
+// tokens that it has of them. One that is damaged there stops the move and leaves the rest of a backup.
+func TestRegistryMoves(t *testing.T) {
+	t.Parallel()
+	d, at := newData(t), Data{Dir: t.TempDir(), Store: emptyServer(t)}
+	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte(swarmsFile), 0o600))
+	place := Place{DSN: at.Store.DSN}
+	_, err := Migrate(t.Context(), Place{Dir: d.Dir}, place, at.Store.Keyring, nil)
+	mustDo(t, err)
+	s, err := OpenStore(t.Context(), at.Dir, at.Store, sqlite.Options{})
+	mustDo(t, err)
+	list, err := s.Secrets().Swarms(t.Context())
+	mustDo(t, err)
+	if len(list) != 1 || list[0].Name != "yard" {
+		t.Fatalf("moved are %+v", list)
+	}
+	const withToken = `{"swarm_name":"yard","base_url":"https://yard.example/2","auth_token_ref":"${SWARM_AUTH_TOKEN_YARD}","registered":"2026-01-01T00:00:00Z","auth_token":"a-token-of-the-yard"}`
+	_, ok, err := s.Secrets().SwapSwarm(t.Context(), list[0], []byte(withToken))
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	file := filepath.Join(t.TempDir(), "b")
+	_, err = at.Backup(t.Context(), file, false)
+	mustDo(t, err)
+	wantSwarms(t, file+RegistrySuffix)
+	broken, _, err := s.Secrets().SwapSwarm(t.Context(), registry.Record{Name: "broken"}, []byte("{"))
+	mustDo(t, err)
+	mustDo(t, s.Close())
+	file = filepath.Join(t.TempDir(), "b")
+	if _, err = at.Backup(t.Context(), file, true); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("Backup() = %v", err)
+	}
+	wantSwarms(t, file+RegistrySuffix)
+	back := Data{Dir: filepath.Join(t.TempDir(), "back")}
+	if _, err = Migrate(t.Context(), place, Place{Dir: back.Dir}, at.Store.Keyring, nil); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("Migrate() = %v", err)
+	}
+	s, err = OpenStore(t.Context(), at.Dir, at.Store, sqlite.Options{}) // it was not moved
+	mustDo(t, err)
+	_, ok, err = s.Secrets().SwapSwarm(t.Context(), broken, nil)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	mustDo(t, s.Close())
+	_, err = Migrate(t.Context(), place, Place{Dir: back.Dir}, at.Store.Keyring, nil)
+	mustDo(t, err)
+	wantSwarms(t, filepath.Join(back.Dir, RegistryName))
+}
+
+// wantSwarms wants a file to have what TestRegistryMoves has registered last, and no token.
+func wantSwarms(t *testing.T, file string) {
+	t.Helper()
+	mustDo(t, registry.Check(file))
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "https://yard.example/2") || strings.Contains(string(text), "a-token-of-the-yard") {
+		t.Errorf("%s: %s, %v", file, text, err)
 	}
 }
 

@@ -57,7 +57,7 @@ var layers = map[string][]string{
 	"host/internal/store/keyring":              {"host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/store/atomicfile":           {},
 	"host/internal/quarantine":                 {},
-	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/quarantine", "host/internal/swarm/scheduler", "host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/swarm", "host/internal/swarm/slot", "spec/mail"},
+	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/peer/registry", "host/internal/quarantine", "host/internal/swarm/scheduler", "host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/swarm", "host/internal/swarm/slot", "spec/mail"},
 	"host/internal/store/postgres":             {},
 	"host/internal/store/cluster":              {"host/internal/swarm/slot"},
 	"host/internal/turn/wasm":                  {"abi", "host/internal/turn", "host/internal/pathcheck", "host/internal/turn/wasm/binary"},
@@ -136,7 +136,7 @@ var layers = map[string][]string{
 		"host/internal/api/listener", "host/internal/datadir", "host/internal/definition/config", "host/internal/diskspace", "host/internal/pathcheck", "host/internal/peer/registry", "host/internal/quarantine", "host/internal/turn/process",
 	},
 	"host/internal/datadir": {
-		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/quarantine",
+		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/registry", "host/internal/peer/signature", "host/internal/quarantine",
 		"host/internal/store/atomicfile", "host/internal/store/cluster", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
 		"host/internal/turn/wasm",
 	},

@@ -58,7 +58,7 @@ func (p *fakeRegistry) Register(_ context.Context, q registry.Request) (registry
 	return e, nil
 }
 
-func (p *fakeRegistry) Remove(name string, operator bool) (registry.Entry, error) {
+func (p *fakeRegistry) Remove(_ context.Context, name string, operator bool) (registry.Entry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -80,7 +80,7 @@ func (c *call) removePeer() error {
 		return err
 	}
 	name := c.r.PathValue("name")
-	e, err := c.h.opt.Registry.Remove(name, c.w.who.Role == auth.Operator)
+	e, err := c.h.opt.Registry.Remove(c.ctx(), name, c.w.who.Role == auth.Operator)
 	if err := c.auditAct("swarm.remove", strings.TrimSpace(name+" "+e.BaseURL), err); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type Registry interface {
 	Register(ctx context.Context, q registry.Request) (registry.Entry, error)
 	// Remove removes a registered swarm and returns its entry; that is durable on
 	// return.
-	Remove(name string, operator bool) (registry.Entry, error)
+	Remove(ctx context.Context, name string, operator bool) (registry.Entry, error)
 	// Ping checks a swarm's health now. A swarm that is down is no error.
 	Ping(ctx context.Context, name string) (registry.Entry, error)
 }
@@ -36,7 +36,7 @@ func (noRegistry) Entries() []registry.Entry { return nil }
 func (noRegistry) Register(context.Context, registry.Request) (registry.Entry, error) {
 	return registry.Entry{}, errNoRegistry
 }
-func (noRegistry) Remove(string, bool) (registry.Entry, error) {
+func (noRegistry) Remove(context.Context, string, bool) (registry.Entry, error) {
 	return registry.Entry{}, errNoRegistry
 }
 func (noRegistry) Ping(context.Context, string) (registry.Entry, error) {

@@ -28,13 +28,13 @@ func (s *Server) rate(requests int, per time.Duration) auth.Rate {
 }
 
 // makeHandlers makes the HTTP servers of the open listeners.
-func (s *Server) makeHandlers() error {
+func (s *Server) makeHandlers(ctx context.Context) error {
 	guard, err := s.authenticator()
 	if err != nil {
 		return err
 	}
 	loopback := listener.Loopback(s.publicListener.Addr())
-	if err := s.opt.Peers.OpenRegistry(loopback); err != nil {
+	if err := s.opt.Peers.OpenRegistry(ctx, loopback); err != nil {
 		return err
 	}
 	cfg, several := s.opt.Config.Server, len(s.opt.Config.Tenants) > 1

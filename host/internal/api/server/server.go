@@ -137,7 +137,7 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 	s := &Server{opt: opt, log: opt.Logger, lameDuck: lameDuck{quiet: quietTime}}
 	err := s.listen(ctx)
 	if err == nil {
-		err = s.makeHandlers()
+		err = s.makeHandlers(ctx)
 	}
 	if err == nil {
 		err = s.openHTTP3(ctx)

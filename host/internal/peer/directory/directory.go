@@ -25,6 +25,8 @@ type Options struct {
 	Config *config.Config
 	// RegistryFile is the path of the file of registered swarms.
 	RegistryFile string
+	// RegistryStore has the registered swarms where hosts share them, nil for the file.
+	RegistryStore registry.Store
 	// Partner returns how to reach a swarm that a gateway serves; ok is false for another.
 	// It is safe for concurrent use. Nil has none.
 	Partner func(name string) (p router.Peer, ok bool)

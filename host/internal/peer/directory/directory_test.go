@@ -54,7 +54,7 @@ func TestPartners(t *testing.T) {
 			return p, ok
 		},
 	})
-	if err := d.OpenRegistry(true); err != nil {
+	if err := d.OpenRegistry(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	for name, gateway := range map[string]string{"acme": "a2a", "acp+ab~1": "acp", "depot": ""} {

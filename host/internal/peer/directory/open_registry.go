@@ -1,6 +1,8 @@
 package directory
 
 import (
+	"context"
+
 	"skep/host/internal/definition/config"
 	"skep/host/internal/peer/registry"
 )
@@ -8,11 +10,11 @@ import (
 // OpenRegistry adds the registered swarms. A host whose listener is on loopback
 // and that has no proxy in front serves its own machine alone; only such a host
 // may connect to registered swarms at private addresses.
-func (d *Directory) OpenRegistry(loopback bool) (err error) {
+func (d *Directory) OpenRegistry(ctx context.Context, loopback bool) (err error) {
 	s := d.opt.Config.Server
 	d.allowPrivate = loopback && s.PublicURL == "" && len(s.TrustedProxies) == 0
-	d.registry, err = registry.Open(registry.Options{
-		Path: d.opt.RegistryFile, Local: d.opt.Config.Swarm.Name, AllowPrivate: d.allowPrivate,
+	d.registry, err = registry.Open(ctx, registry.Options{
+		Path: d.opt.RegistryFile, Store: d.opt.RegistryStore, Local: d.opt.Config.Swarm.Name, AllowPrivate: d.allowPrivate,
 		Static: static(d.opt.Config.Peers), HealthInterval: s.PeerHealth, Logger: d.opt.Logger,
 		OnUp: d.opt.OnUp, OnStart: d.opt.OnStart, IsPartner: d.isPartner,
 	})
@@ -21,6 +23,14 @@ func (d *Directory) OpenRegistry(loopback bool) (err error) {
 	}
 	d.warnUnreachable()
 	return nil
+}
+
+// Refresh reads the registered swarms again that hosts share.
+func (d *Directory) Refresh(ctx context.Context) error {
+	if d.registry == nil {
+		return nil
+	}
+	return d.registry.Refresh(ctx)
 }
 
 // Registry returns the registry, nil before [Directory.OpenRegistry].

@@ -21,7 +21,7 @@ func TestLostTokenIsLogged(t *testing.T) {
 	defer srv.Close()
 	path := filepath.Join(t.TempDir(), "registry.json")
 	open := func() *registry.Registry {
-		known, err := registry.Open(registry.Options{Path: path, Local: "hive", AllowPrivate: true})
+		known, err := registry.Open(t.Context(), registry.Options{Path: path, Local: "hive", AllowPrivate: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func TestDiscoveredGivesWay(t *testing.T) {
 	if e := entry(t, r, "shed"); e.Discovered || e.BaseURL != "http://10.0.0.3" {
 		t.Errorf("%+v", e)
 	}
-	if _, err := r.Remove("yard", false); err != nil {
+	if _, err := r.Remove(t.Context(), "yard", false); err != nil {
 		t.Error(err)
 	}
 	r.SetStatic([]registry.Static{{Name: "shed", BaseURL: "http://10.0.0.4"}})

@@ -6,5 +6,7 @@
 //
 // A volatile entry lives as long as the process. The others are stored in a file
 // beside the store, which never holds a token but a reference to one,
-// ${SWARM_AUTH_TOKEN_<NAME>}.
+// ${SWARM_AUTH_TOKEN_<NAME>}. Hosts that share a [Store] have them there instead, with
+// the token that came with the registration, and each checks the health itself: what
+// one host reaches another may not, and the tasks of a host are told what it has found.
 package registry

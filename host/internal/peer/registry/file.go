@@ -49,15 +49,12 @@ func readFile(path string) ([]Entry, error) {
 	}
 	all := []Entry{}
 	for name, e := range c.Endpoints {
-		if _, err := baseURL(e.BaseURL); err != nil || e.Name != name || mail.CheckSwarmName(name) != nil {
-			return nil, fmt.Errorf("%s is damaged, restore or remove it: the entry %q", path, name)
+		e, err := checkEntry(name, e)
+		if errors.Is(err, errDamaged) {
+			return nil, fmt.Errorf("%s is damaged, restore or remove it: %w", path, err)
 		}
-		// As at a registration: the value of any other variable would go to that address.
-		if e.TokenRef != "" && e.TokenRef != tokenRef(name) {
-			return nil, fmt.Errorf("%s: the entry %q refers to %s, and may refer to no variable but %s: remove it", path, name, e.TokenRef, tokenRef(name))
-		}
-		if string(e.Metadata) == "null" {
-			e.Metadata = nil
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		all = append(all, e)
 	}
@@ -67,8 +64,35 @@ func readFile(path string) ([]Entry, error) {
 	return all, nil
 }
 
+// errDamaged: an entry is none that was registered.
+var errDamaged = errors.New("the entry")
+
+// checkEntry checks an entry that was kept.
+func checkEntry(name string, e Entry) (Entry, error) {
+	if _, err := baseURL(e.BaseURL); err != nil || e.Name != name || mail.CheckSwarmName(name) != nil {
+		return e, fmt.Errorf("%w %q", errDamaged, name)
+	}
+	// As at a registration: the value of any other variable would go to that address.
+	if e.TokenRef != "" && e.TokenRef != tokenRef(name) {
+		return e, fmt.Errorf("the entry %q refers to %s, and may refer to no variable but %s: remove it", name, e.TokenRef, tokenRef(name))
+	}
+	if string(e.Metadata) == "null" {
+		e.Metadata = nil
+	}
+	return e, nil
+}
+
 // writeFile replaces the file; it is durable on return.
 func writeFile(path string, entries []Entry) error {
+	text, err := fileText(entries)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, text)
+}
+
+// fileText is the text of the file with the lasting ones of entries.
+func fileText(entries []Entry) ([]byte, error) {
 	c := fileContent{Version: fileVersion, Endpoints: map[string]Entry{}}
 	for _, e := range entries {
 		if !e.Volatile && !e.Fixed {
@@ -76,8 +100,5 @@ func writeFile(path string, entries []Entry) error {
 		}
 	}
 	raw, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(path, append(raw, '\n'))
+	return append(raw, '\n'), err
 }

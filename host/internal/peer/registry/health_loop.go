@@ -116,12 +116,13 @@ func (r *Registry) names() []string {
 	return names
 }
 
-// write updates the file if it lacks at least that much. A failed write is tried
+// write updates the file if it lacks at least that much. What is learnt of a swarm is no part of a store: each host
+// that shares it learns for itself which swarms it reaches. A failed write is tried
 // again.
 func (r *Registry) write(least unsaved) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
-	if r.unsaved < least {
+	if r.unsaved < least || r.opt.Store != nil {
 		return
 	}
 	if err := writeFile(r.opt.Path, r.Entries()); err != nil {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -64,21 +65,37 @@ func (e *Entry) tokenBound() error {
 // Remove removes a registered swarm; that is durable on return. Only the operator
 // may remove one whose token is in a variable. The caller's errors are
 // *swarm.Refusal.
-func (r *Registry) Remove(name string, operator bool) (Entry, error) {
+func (r *Registry) Remove(ctx context.Context, name string, operator bool) (Entry, error) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
+	for {
+		if err := r.readStore(ctx); err != nil {
+			return Entry{}, err
+		}
+		if gone, ok, err := r.removeOnce(ctx, name, operator); ok || err != nil {
+			return gone, err
+		}
+	}
+}
+
+// removeOnce returns ok false if another host has changed the entry meanwhile. The caller holds saving.
+func (r *Registry) removeOnce(ctx context.Context, name string, operator bool) (gone Entry, ok bool, err error) {
 	entries := r.Entries()
 	i := indexOf(entries, name)
 	switch {
+	case i < 0 && r.kept[name].Revision != nil && operator: // one that cannot be read
+		ok, err := r.swap(ctx, name, nil, "")
+		return Entry{Name: name}, ok, err
 	case i < 0:
-		return Entry{}, refuse(swarm.ErrNotFound, "swarm '%s' is not registered", truncate(name))
+		return Entry{}, false, refuse(swarm.ErrNotFound, "swarm '%s' is not registered", truncate(name))
 	case entries[i].Fixed:
-		return Entry{}, refuse(swarm.ErrConflict, "swarm '%s' stands in swarm.toml; remove [peers.%s] there", name, name)
+		return Entry{}, false, refuse(swarm.ErrConflict, "swarm '%s' stands in swarm.toml; remove [peers.%s] there", name, name)
 	case entries[i].tokenInVariable() && !operator:
-		return Entry{}, entries[i].tokenBound()
+		return Entry{}, false, entries[i].tokenBound()
 	}
-	gone := entries[i]
-	return gone, r.save(slices.Delete(entries, i, i+1), !gone.Volatile, name, "")
+	gone = entries[i]
+	ok, err = r.save(ctx, slices.Delete(entries, i, i+1), !gone.Volatile, name, "")
+	return gone, ok, err
 }
 
 // truncate bounds how much of an unchecked name is shown.

@@ -53,7 +53,7 @@ func TestTokenStaysWhereItWasMeantFor(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := r.Remove("depot", false); !errors.Is(err, swarm.ErrConflict) {
+	if _, err := r.Remove(t.Context(), "depot", false); !errors.Is(err, swarm.ErrConflict) {
 		t.Errorf("removed: %v", err)
 	}
 	if diff := cmp.Diff(before, r.Entries()); diff != "" {
@@ -78,23 +78,23 @@ func TestRemove(t *testing.T) {
 	} {
 		register(t, r, q)
 	}
-	if e, err := r.Remove("a", false); err != nil || e.BaseURL != url {
+	if e, err := r.Remove(t.Context(), "a", false); err != nil || e.BaseURL != url {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := r.Remove("c", false); err != nil {
+	if _, err := r.Remove(t.Context(), "c", false); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Remove("a", true); !errors.Is(err, swarm.ErrNotFound) {
+	if _, err := r.Remove(t.Context(), "a", true); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("what is gone: %v", err)
 	}
-	if _, err := r.Remove("fixed", true); !errors.Is(err, swarm.ErrConflict) || !strings.Contains(err.Error(), "[peers.fixed]") {
+	if _, err := r.Remove(t.Context(), "fixed", true); !errors.Is(err, swarm.ErrConflict) || !strings.Contains(err.Error(), "[peers.fixed]") {
 		t.Errorf("the file's: %v", err)
 	}
 	checkTokens(t, r, map[string][2]string{"c": {"", ""}, "b": {"b-token", "${SWARM_AUTH_TOKEN_B}"}})
 	if diff := cmp.Diff([]string{"fixed", "b"}, names(open(t, registry.Options{Path: path, Static: static}))); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := r.Remove("b", true); err != nil {
+	if _, err := r.Remove(t.Context(), "b", true); err != nil {
 		t.Error(err)
 	}
 	checkTokens(t, r, map[string][2]string{"b": {"", ""}})
@@ -116,7 +116,7 @@ func TestRemoveOnABrokenDisk(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Remove("a", false); !errors.Is(err, fs.ErrNotExist) || len(r.Entries()) != 1 {
+	if _, err := r.Remove(t.Context(), "a", false); !errors.Is(err, fs.ErrNotExist) || len(r.Entries()) != 1 {
 		t.Errorf("%v, %v", err, r.Entries())
 	}
 }

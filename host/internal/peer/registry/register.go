@@ -37,7 +37,7 @@ func (r *Registry) Register(ctx context.Context, q Request) (Entry, error) {
 		e.markActive(begun, r.opt.Now())
 		e.setDescription(s)
 	}
-	if err := r.put(e, literal, q.Operator); err != nil {
+	if err := r.put(ctx, e, literal, q.Operator); err != nil {
 		return e, err
 	}
 	r.schedule.learnt(e.Name, e.Active)
@@ -45,12 +45,24 @@ func (r *Registry) Register(ctx context.Context, q Request) (Entry, error) {
 }
 
 // put adds or replaces an entry. Nothing changes when it cannot be stored.
-func (r *Registry) put(e Entry, literal string, operator bool) error {
+func (r *Registry) put(ctx context.Context, e Entry, literal string, operator bool) error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
+	for {
+		if err := r.readStore(ctx); err != nil {
+			return err
+		}
+		if ok, err := r.putOnce(ctx, e, literal, operator); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// putOnce returns ok false if another host has changed the entry meanwhile. The caller holds saving.
+func (r *Registry) putOnce(ctx context.Context, e Entry, literal string, operator bool) (ok bool, err error) {
 	entries, keep := r.Entries(), !e.Volatile
 	if err := r.checkReplace(entries, e, operator); err != nil {
-		return err
+		return false, err
 	}
 	i := indexOf(entries, e.Name)
 	switch {
@@ -59,19 +71,29 @@ func (r *Registry) put(e Entry, literal string, operator bool) error {
 		e.Registered = entries[i].Registered
 		entries[i] = e
 	case len(entries)-countDiscovered(entries) >= maxEntries:
-		return refuse(swarm.ErrLimit, "this host knows %d swarms already", len(entries)-countDiscovered(entries))
+		return false, refuse(swarm.ErrLimit, "this host knows %d swarms already", len(entries)-countDiscovered(entries))
 	default:
 		entries = append(entries, e)
 	}
-	return r.save(entries, keep, e.Name, literal)
+	return r.save(ctx, entries, keep, e.Name, literal)
 }
 
-// save replaces the entries. keep is whether to write the file; token is the
-// literal token of the changed entry.
-func (r *Registry) save(entries []Entry, keep bool, name, token string) error {
-	if keep {
+// save replaces the entries. keep is whether to write the file, or the entry of a name in the store; token is its
+// literal token. ok is false if another host has changed it meanwhile.
+func (r *Registry) save(ctx context.Context, entries []Entry, keep bool, name, token string) (ok bool, err error) {
+	switch {
+	case !keep:
+	case r.opt.Store != nil:
+		var stored *Entry
+		if i := indexOf(entries, name); i >= 0 && !entries[i].Volatile {
+			stored = &entries[i]
+		}
+		if ok, err := r.swap(ctx, name, stored, token); !ok || err != nil {
+			return false, err
+		}
+	default:
 		if err := writeFile(r.opt.Path, entries); err != nil {
-			return err
+			return false, err
 		}
 		r.unsaved = saved
 	}
@@ -82,5 +104,5 @@ func (r *Registry) save(entries []Entry, keep bool, name, token string) error {
 	if token != "" {
 		r.tokens[name] = token
 	}
-	return nil
+	return true, nil
 }

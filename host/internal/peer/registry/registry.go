@@ -18,6 +18,8 @@ const maxEntries = 1000
 type Options struct {
 	// Path is the file of lasting entries; required.
 	Path string
+	// Store has the lasting entries instead, where hosts share one. The entries in the file are carried over.
+	Store Store
 	// Local is the name of this host's swarm, which cannot be registered.
 	Local  string
 	Static []Static
@@ -53,6 +55,8 @@ type Registry struct {
 	saving sync.Mutex
 	// unsaved is what the file lacks; guarded by saving.
 	unsaved unsaved
+	// kept are the records that were read of the store last, by name; guarded by saving.
+	kept map[string]Record
 
 	mu      sync.Mutex
 	entries []Entry
@@ -62,9 +66,9 @@ type Registry struct {
 	starts map[string]time.Time
 }
 
-// Open reads the file, if it exists. It skips entries whose names are no longer
+// Open reads the store, or the file, if it exists. It skips entries whose names are no longer
 // free, such as names in the operator's file.
-func Open(opt Options) (*Registry, error) {
+func Open(ctx context.Context, opt Options) (*Registry, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -72,6 +76,13 @@ func Open(opt Options) (*Registry, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Registry{opt: opt, client: newClient(opt.Egress), schedule: newSchedule(opt.HealthInterval), tokens: map[string]string{}, starts: map[string]time.Time{}}
+	if opt.Store != nil {
+		r.entries = r.mergeStatic(opt.Static, nil, nil)
+		if err := r.carryOver(ctx); err != nil {
+			return nil, err
+		}
+		return r, r.Refresh(ctx)
+	}
 	kept, err := readFile(opt.Path)
 	if err != nil {
 		return nil, err
@@ -91,14 +102,7 @@ func (r *Registry) mergeStatic(static []Static, before, others []Entry) (all []E
 		}
 		all = append(all, e)
 	}
-	for _, e := range others {
-		if err := r.checkFree(all, e.Name); err != nil {
-			r.opt.Logger.Warn("a registered swarm is left out", "swarm", e.Name, "why", err)
-			continue
-		}
-		all = append(all, e)
-	}
-	return all
+	return r.addFree(all, others)
 }
 
 // SetStatic replaces the operator's entries. It takes effect at once. A swarm

@@ -48,7 +48,7 @@ func open(t *testing.T, opt registry.Options) *registry.Registry {
 		opt.Path = filepath.Join(t.TempDir(), "registry.json")
 	}
 	opt.Local, opt.AllowPrivate = "hive", true
-	r, err := registry.Open(opt)
+	r, err := registry.Open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestRegisterReachesNothingPrivate(t *testing.T) {
 		{"https://depot.example", "127.0.0.1", true}, {"https://depot.example", "10.0.0.1", true},
 		{"https://metadata.example", "169.254.169.254", false},
 	} {
-		r, err := registry.Open(registry.Options{
+		r, err := registry.Open(t.Context(), registry.Options{
 			Path: filepath.Join(t.TempDir(), "r.json"), AllowPrivate: c.private,
 			Egress: egress.Options{
 				Resolver: resolver{c.resolves},
@@ -306,7 +306,7 @@ func TestOpenRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := registry.Open(registry.Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := registry.Open(t.Context(), registry.Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

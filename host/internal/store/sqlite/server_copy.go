@@ -24,7 +24,7 @@ type CopyOptions struct {
 	Progress func(TableSum)
 	// Secrets of the host go along to a server, by name.
 	Secrets map[string][]byte
-	// KeepSecrets keeps those of a server in a directory, before a host can open the store there. Nil
+	// KeepSecrets keeps the secrets from a server in a directory, before a host can open the store there. Nil
 	// loses them.
 	KeepSecrets func(secrets map[string][]byte) error
 }
