@@ -77,6 +77,13 @@ func (h *Host) shareLoaded() {
 	}
 }
 
+// shareLoads makes the limits that all hosts hold together count what other hosts have.
+func (h *Host) shareLoads() {
+	if h.member != nil {
+		h.member.ShareLoads(h.swarm.SharedLoads)
+	}
+}
+
 // agree is [definition.Options.Agree].
 func (h *Host) agree() func(context.Context, map[string]string) error {
 	if h.member == nil {

@@ -220,6 +220,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	h.shareConfig()
 	h.shareLoaded()
 	h.shareChores()
+	h.shareLoads()
 	h.retention = h.definitions.Retention(h.opt.Config.Store)
 	return nil
 }

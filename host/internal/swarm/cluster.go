@@ -20,6 +20,8 @@ type Cluster interface {
 	// Hosts is how many hosts are alive. Changed returns a channel that is closed when a host has come or gone.
 	Hosts() int
 	Changed() <-chan struct{}
+	// OthersLoad is what the other hosts have shown last of a name of [Runtime.SharedLoads].
+	OthersLoad(name string) int64
 	// Claim lists the running tasks in slots that have become this host's.
 	Claim(ctx context.Context, slots []slot.Slot) ([]RunningTask, error)
 	// GrantSpend lets the host spend part of a tenant's budget of a day, at least a least amount.

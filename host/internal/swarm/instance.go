@@ -24,6 +24,8 @@ type load struct{ running, waiting int }
 type instanceCount struct {
 	all, users int
 	at         time.Time
+	// made counts the instances that this host has made, and others what the other hosts had made when all was counted.
+	made, others int
 }
 
 // maxIdle is the number of instances without load that stay in memory.
@@ -54,16 +56,21 @@ func (r *Runtime) reserveInstance(ctx context.Context, t *activeTask, rows int) 
 		return err
 	}
 	in, c := r.instances[key], r.instanceCounts[key.swarm()]
-	if in != nil && limits.Queue > 0 && in.waiting+in.rows+rows > limits.Queue {
-		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", in.waiting+in.rows)
+	waiting := r.othersLoad(key.loadName())
+	if in != nil {
+		waiting += in.waiting + in.rows
 	}
-	if in == nil && !known && most > 0 && c.all >= most {
+	if (in != nil || waiting > 0) && limits.Queue > 0 && waiting+rows > limits.Queue {
+		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", waiting)
+	}
+	if in == nil && !known && most > 0 && c.count(r.othersLoad(key.swarm().loadName())) >= most {
 		return refuse(ErrLimit, "the swarm has %d instances, its limit; raise [limits] instances", most)
 	}
 	if in == nil {
 		in = r.addInstance(key)
 		if in.fresh = !known; in.fresh {
 			c.add(key, 1)
+			c.made++
 		}
 	}
 	in.posts, in.rows = in.posts+1, in.rows+rows
@@ -83,7 +90,9 @@ func (r *Runtime) releaseInstanceLocked(key InstanceKey, rows int) {
 	in := r.instances[key]
 	in.posts, in.rows = in.posts-1, in.rows-rows
 	if in.fresh && in.posts == 0 {
-		r.instanceCounts[key.swarm()].add(key, -1)
+		c := r.instanceCounts[key.swarm()]
+		c.add(key, -1)
+		c.made--
 		delete(r.instances, key)
 		return
 	}
@@ -147,10 +156,10 @@ func (r *Runtime) instanceExists(ctx context.Context, key InstanceKey) (bool, er
 // countInstances counts the instances of a swarm, if they were not counted, or the
 // count has reached most and is old. A most of zero is never reached.
 func (r *Runtime) countInstances(ctx context.Context, key swarmKey, most int) error {
-	now := r.now()
+	now, others := r.now(), r.othersLoad(key.loadName())
 	r.mu.Lock()
 	c := r.instanceCounts[key]
-	done := c != nil && (most <= 0 || c.all < most || now.Sub(c.at) < recountInterval)
+	done := c != nil && others >= c.others && (most <= 0 || c.count(others) < most || now.Sub(c.at) < recountInterval)
 	r.mu.Unlock()
 	if done {
 		return nil
@@ -161,7 +170,11 @@ func (r *Runtime) countInstances(ctx context.Context, key swarmKey, most int) er
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c = &instanceCount{at: now}
+	before := c
+	c = &instanceCount{at: now, others: others}
+	if before != nil {
+		c.made = before.made
+	}
 	stored := make(map[InstanceKey]bool, len(found))
 	for _, k := range found {
 		stored[k] = true
@@ -175,6 +188,9 @@ func (r *Runtime) countInstances(ctx context.Context, key swarmKey, most int) er
 	r.instanceCounts[key] = c
 	return nil
 }
+
+// count is the number of instances when other hosts have made others.
+func (c *instanceCount) count(others int) int { return c.all + max(0, others-c.others) }
 
 // add counts n instances more.
 func (c *instanceCount) add(key InstanceKey, n int) {

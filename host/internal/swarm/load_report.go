@@ -86,7 +86,7 @@ func (r *Runtime) quotasLeft(ctx context.Context, tenant string) (list []QuotaLe
 		}
 	}
 	add("tasks", int64(max(open, has.running)), int64(q.Tasks))
-	add("queue", int64(has.waiting), int64(q.Queue))
+	add("queue", int64(has.waiting+r.othersWaiting(tenant)), int64(q.Queue))
 	add("messages_per_day", kept.Made, q.MessagesPerDay)
 	add("storage", kept.Bytes, q.Storage)
 	add("tokens_per_day", kept.Tokens, q.SpendPerDay.Tokens)

@@ -39,7 +39,7 @@ func (r *Runtime) reservePeerTask(t *activeTask, in Incoming, part *reservation)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if running := r.peerTasks[g]; running >= most {
+	if running := r.peerTasks[g] + r.othersLoad(g.loadName()); running >= most {
 		return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
 			"' run here, its limit; raise " + key + " or try later"}
 	}

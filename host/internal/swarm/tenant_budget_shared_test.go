@@ -38,6 +38,7 @@ type otherHosts struct {
 	mu      sync.Mutex
 	n       int
 	changed chan struct{}
+	loads   map[string]int64
 }
 
 func newOtherHosts(n int) *otherHosts { return &otherHosts{n: n, changed: make(chan struct{})} }
@@ -51,6 +52,19 @@ func (o *otherHosts) set(n int) {
 	o.changed = make(chan struct{})
 }
 
+// show makes the others have what hosts show.
+func (o *otherHosts) show(hosts ...*hive) {
+	loads := map[string]int64{}
+	for _, h := range hosts {
+		for name, n := range h.rt.SharedLoads() {
+			loads[name] += n
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.loads = loads
+}
+
 func (*sharingHost) Alive() bool { return true }
 
 func (s *sharingHost) Hosts() int {
@@ -60,6 +74,15 @@ func (s *sharingHost) Hosts() int {
 	s.others.mu.Lock()
 	defer s.others.mu.Unlock()
 	return 1 + s.others.n
+}
+
+func (s *sharingHost) OthersLoad(name string) int64 {
+	if s.others == nil {
+		return 0
+	}
+	s.others.mu.Lock()
+	defer s.others.mu.Unlock()
+	return s.others.loads[name]
 }
 
 func (s *sharingHost) Changed() <-chan struct{} {

@@ -170,6 +170,7 @@ func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint, open 
 	if open > has.running+has.tasks {
 		has.running, has.tasks = open, 0
 	}
+	has.waiting += r.othersWaiting(tenant)
 	return r.quotas[tenant].Quota.check(tenant, d, has, kept, r.now())
 }
 

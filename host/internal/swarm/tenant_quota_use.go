@@ -32,7 +32,7 @@ func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (Footprint, []Quo
 	quota := r.quotas[tenant].Quota
 	use := []QuotaUse{
 		{Name: "tasks", Limit: int64(quota.Tasks), Used: int64(max(open, has.running+has.tasks)), Local: quota.Tasks <= 0 && r.share.cluster != nil},
-		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows), Local: true},
+		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows + r.othersWaiting(tenant)), Local: quota.Queue <= 0 && r.share.cluster != nil},
 	}
 	return kept, append(use, quota.StoredUse(kept, dayOf(r.now()))...), nil
 }

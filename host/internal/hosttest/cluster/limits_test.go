@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,12 +45,12 @@ func openTasks(t *testing.T, round string, hosts []*hosttest.Process, callers in
 
 // TestOpenTasks: whatever 64 callers of three hosts post at once, their tenant has as many tasks open as its
 // quota, and no more. The tasks of a host that is killed stay open, and make room when they end elsewhere. The hosts
-// that are left share its part of the rate of requests.
+// that are left share its part of the rate of requests, and see how many messages wait at each other.
 func TestOpenTasks(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
 	const quota, callers, rate = 5, 64, 600
-	hosts := hostsRunning(t, 3, pgtest.Schema(t), hosttest.ScriptSwarm+fmt.Sprintf("[tenants.default]\ntasks = %d\n[server.rate_limit]\nrequests = %d\nper = \"24h\"\n", quota, rate))
+	hosts := hostsRunning(t, 3, pgtest.Schema(t), hosttest.ScriptSwarm+fmt.Sprintf("[tenants.default]\ntasks = %d\nqueue = 1000\n[server.rate_limit]\nrequests = %d\nper = \"24h\"\n", quota, rate))
 	for _, h := range hosts {
 		h.Client()
 	}
@@ -71,6 +72,16 @@ func TestOpenTasks(t *testing.T) {
 	if second := openTasks(t, "second", hosts, callers); len(second) != quota {
 		t.Errorf("%d tasks are open after the first have ended, want %d", len(second), quota)
 	}
+	root := hosts[0].ClientAs(operatorKey)
+	hosttest.Eventually(t, "a host counts the messages that wait at all of them", func() bool {
+		report, err := root.Usage(t.Context(), client.UsageQuery{Tenant: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(report.Quota, func(q client.QuotaUse) bool {
+			return q.Name == "queue" && q.Used == quota && q.SpeaksFor == "store"
+		})
+	})
 	// In the first minutes a caller gets none back.
 	if n := admitted(t, hosts[0], rate); n > rate/2 || n < rate/2-10 {
 		t.Errorf("one of two hosts takes %d requests of an address, want %d", n, rate/2)

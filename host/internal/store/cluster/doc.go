@@ -43,6 +43,11 @@
 // once, and begins the next phase. When it dies another one drives the chore. A host that joins does its part
 // of the phases that have begun before it takes slots.
 //
+// # What hosts have of a limit
+//
+// Limits that all hosts hold together are exact at each host for its own part. Of the others it knows what they have
+// shown with their last signs of life in the table loads.
+//
 // # What may have killed a host
 //
 // Each host writes which of its work computes. What a dead host computed is noted with its death,

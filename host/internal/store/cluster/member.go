@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables + auditTables
+) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables + auditTables + loadTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
@@ -37,6 +37,7 @@ type Member struct {
 	// config is what all hosts have alike. Its own is nil for nothing.
 	config sharedConfig
 	chores sharedChores
+	loads  sharedLoads
 	clock  serverClock
 
 	counters counters
@@ -118,7 +119,13 @@ func (m *Member) Beat(ctx context.Context) error {
 		m.unread()
 		return fmt.Errorf("beat: %w", err)
 	}
-	return m.readAll(ctx, began, true)
+	if err := m.readAll(ctx, began, true); err != nil {
+		return err
+	}
+	if err := m.showLoads(ctx); err != nil && ctx.Err() == nil {
+		m.opts.Logger.Warn("limits that all hosts hold together are less exact; the next beat tries again", "err", err)
+	}
+	return nil
 }
 
 // readAll reads who is alive, which slots they have, the versions and the clock. A member is fenced that is not

@@ -32,6 +32,7 @@ const pruned = ` WHERE hid <= (SELECT max(hid) FROM hosts) - $1::bigint AND NOT 
 // pruneHosts drops what is kept of hosts that are dead. A host that takes slots calls it: only when hosts come
 // and go there are more.
 func (m *Member) pruneHosts(ctx context.Context) (err error) {
+	err = m.moves.exec(ctx, "DELETE FROM loads l WHERE NOT EXISTS (SELECT FROM hosts h WHERE h.hid = l.hid AND NOT h.dead)")
 	for _, text := range pruneTables {
 		err = errors.Join(err, m.moves.exec(ctx, text, keptHosts, prunedHosts))
 	}

@@ -124,5 +124,8 @@ func (m *Member) Leave(ctx context.Context, moves Moves) (err error) {
 	if err := m.moves.exec(ctx, "DELETE FROM computing WHERE hid = $1", m.opts.HID); err != nil {
 		return err
 	}
+	if err := m.moves.exec(ctx, "DELETE FROM loads WHERE hid = $1", m.opts.HID); err != nil {
+		return err
+	}
 	return m.moves.exec(ctx, "UPDATE hosts SET dead = true WHERE hid = $1", m.opts.HID)
 }

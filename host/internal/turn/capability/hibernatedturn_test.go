@@ -118,6 +118,8 @@ func (moving) GrantSpend(_ context.Context, _ string, _ int64, least, bound swar
 
 func (moving) Hosts() int { return 1 }
 
+func (moving) OthersLoad(string) int64 { return 0 }
+
 func (moving) Changed() <-chan struct{} { return nil }
 
 func (moving) CountRunning(context.Context, string) (int, error) { return 0, nil }

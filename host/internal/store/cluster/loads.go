@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// loadTables are what each host has of limits that all hosts hold together. Who dies has nothing any more.
+const loadTables = `
+CREATE TABLE IF NOT EXISTS loads (
+	hid  BIGINT NOT NULL,
+	name BYTEA NOT NULL,
+	n    BIGINT NOT NULL,
+	PRIMARY KEY (hid, name)
+) WITH (fillfactor = 50);`
+
+// sharedLoads are numbers that hosts show each other with each beat. What the numbers count is the caller's.
+type sharedLoads struct {
+	own func() map[string]int64
+	// shown is what the server has of this host, nil for not known.
+	shown map[string]int64
+	// others are the sums of the other hosts; Member.mu guards them. The map is never changed.
+	others map[string]int64
+}
+
+// ShareLoads makes the other hosts see with each beat what own returns, by names. Numbers of 0 need not be there. It is
+// called before Run.
+func (m *Member) ShareLoads(own func() map[string]int64) { m.loads.own = own }
+
+// OthersLoad is the sum that the other hosts had of a name when they gave their last sign of life.
+func (m *Member) OthersLoad(name string) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loads.others[name]
+}
+
+// showLoads shows the other hosts what this one has, and reads what they have. Where there are no others nothing is
+// asked of the server.
+func (m *Member) showLoads(ctx context.Context) error {
+	if m.loads.own == nil {
+		return nil
+	}
+	if m.Hosts() < 2 {
+		m.setOthersLoads(nil)
+		return nil
+	}
+	if err := m.writeLoads(ctx); err != nil {
+		m.loads.shown = nil
+		return fmt.Errorf("show what this host has: %w", err)
+	}
+	others := map[string]int64{}
+	const text = "SELECT l.name, sum(l.n)::bigint FROM loads l JOIN hosts h USING (hid) WHERE NOT h.dead AND l.hid <> $1 GROUP BY l.name"
+	err := m.beats.query(ctx, text, []any{m.opts.HID}, func(r pgx.Rows) error {
+		var name []byte
+		var n int64
+		err := r.Scan(&name, &n)
+		others[string(name)] = n
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read what other hosts have: %w", err)
+	}
+	m.setOthersLoads(others)
+	return nil
+}
+
+func (m *Member) setOthersLoads(others map[string]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loads.others = others
+}
+
+// writeLoads writes what has changed of this host's numbers.
+func (m *Member) writeLoads(ctx context.Context) error {
+	if m.loads.shown == nil {
+		if err := m.beats.exec(ctx, "DELETE FROM loads WHERE hid = $1", m.opts.HID); err != nil {
+			return err
+		}
+		m.loads.shown = map[string]int64{}
+	}
+	own := m.loads.own()
+	var names, gone [][]byte
+	var numbers []int64
+	for name, n := range own {
+		if n != m.loads.shown[name] {
+			names, numbers = append(names, []byte(name)), append(numbers, n)
+		}
+	}
+	for name := range m.loads.shown {
+		if _, ok := own[name]; !ok {
+			gone = append(gone, []byte(name))
+		}
+	}
+	const write = `INSERT INTO loads SELECT $1, * FROM unnest($2::bytea[], $3::bigint[])
+		ON CONFLICT (hid, name) DO UPDATE SET n = excluded.n`
+	if len(names) > 0 {
+		if err := m.beats.exec(ctx, write, m.opts.HID, names, numbers); err != nil {
+			return err
+		}
+	}
+	if len(gone) > 0 {
+		if err := m.beats.exec(ctx, "DELETE FROM loads WHERE hid = $1 AND name = ANY($2)", m.opts.HID, gone); err != nil {
+			return err
+		}
+	}
+	m.loads.shown = own
+	return nil
+}
