@@ -83,7 +83,7 @@ func (l *Library) dropStored(ctx context.Context, wanted func(digest string) boo
 		return err
 	}
 	if l.opt.IsAlike != nil {
-		if err := l.persist(ctx, "", l.own); err != nil {
+		if err := l.persistInForce(ctx, list); err != nil {
 			return err
 		}
 	}

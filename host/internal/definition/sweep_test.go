@@ -121,3 +121,33 @@ func TestPersistDropped(t *testing.T) {
 	check("after a sweep beside others", h.sweep, true)
 	check("after the wait", h.Persist, true)
 }
+
+// TestPersistDroppedLoaded: what a tenant has loaded is stored again, too, as hosts with another file have dropped it:
+// they compose it otherwise. What was unloaded elsewhere since is not.
+func TestPersistDroppedLoaded(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	if err := h.loadDescribed(t, "own"); err != nil {
+		t.Fatal(err)
+	}
+	h.opt.IsAlike = func() bool { return false }
+	digest := h.InForce(swarm.DefaultTenant).Digest
+	check := func(when string, persist func(context.Context) error, stored bool) {
+		t.Helper()
+		if err := h.store.DropDefinition(t.Context(), swarm.DefaultTenant, "hive", digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.store.Definition(t.Context(), swarm.DefaultTenant, "hive", digest); (err == nil) != stored || err != nil && !errors.Is(err, swarm.ErrNotFound) {
+			t.Errorf("%s: %v, want it stored: %v", when, err, stored)
+		}
+	}
+	check("after a sweep beside others", h.sweep, true)
+	check("after the wait", h.Persist, true)
+	if err := h.store.UnloadDefinition(t.Context(), swarm.DefaultTenant, "hive"); err != nil {
+		t.Fatal(err)
+	}
+	check("when it was unloaded elsewhere", h.Persist, false)
+}
