@@ -46,15 +46,16 @@ func NewSigningKey(opt SigningKeyOptions) *SigningKey { return &SigningKey{opt: 
 
 func (k *SigningKey) file() string { return filepath.Join(k.opt.Dir, signature.KeyFileName) }
 
-// readTime bounds how long a signature waits for a key that a server has.
+// readTime bounds how long a key is waited for that a server has.
 const readTime = 10 * time.Second
 
-// Sign implements [router.Signer]. A server that is away is [swarm.ErrUnavailable].
+// Sign implements [router.Signer]. A key that a server has and that cannot be read is [swarm.ErrUnavailable]: an
+// operator may mend that, and the letter waits.
 func (k *SigningKey) Sign(wrapper []byte, route signature.Route, at time.Time) (string, error) {
 	ctx, stop := context.WithTimeout(context.Background(), readTime)
 	defer stop()
 	key, err := k.open(ctx)
-	if ctx.Err() != nil {
+	if err != nil && k.opt.Shared != nil {
 		err = fmt.Errorf("%w: %w", swarm.ErrUnavailable, err)
 	}
 	if err != nil {
@@ -106,6 +107,8 @@ func (k *SigningKey) read(ctx context.Context) (key signature.Key, err error) {
 // Refresh reads the key again that another host or a command may have replaced. One that was not asked for yet
 // is not read.
 func (k *SigningKey) Refresh(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, readTime)
+	defer stop()
 	k.opening.Lock()
 	defer k.opening.Unlock()
 	if k.current() == nil {

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,11 +17,12 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// secretStore is a store in memory. away is how often it fails.
+// secretStore is a store in memory. away is how often it fails, with err or [swarm.ErrUnavailable].
 type secretStore struct {
 	mu   sync.Mutex
 	text []byte
 	away int
+	err  error
 }
 
 func (s *secretStore) fail() error {
@@ -28,7 +30,7 @@ func (s *secretStore) fail() error {
 		return nil
 	}
 	s.away--
-	return swarm.ErrUnavailable
+	return cmp.Or(s.err, swarm.ErrUnavailable)
 }
 
 func (s *secretStore) ReadSecret(context.Context, string) ([]byte, error) {
@@ -87,14 +89,15 @@ func wantSignedBy(t *testing.T, k *SigningKey, text []byte) {
 // signs once it was read again. A read that fails leaves the key.
 func TestSharedSigningKey(t *testing.T) {
 	t.Parallel()
-	s := &secretStore{away: 1}
+	s := &secretStore{away: 1, err: errors.New("it is wrapped with another key")}
 	k, _ := openSigningKey(t, s)
 	if err := k.Refresh(t.Context()); err != nil || s.away != 1 {
 		t.Errorf("a key that nobody has asked for was read: %v", err)
 	}
-	if _, err := k.Sign([]byte("{}"), signature.Route{}, time.Now()); !errors.Is(err, swarm.ErrUnavailable) {
+	if _, err := k.Sign([]byte("{}"), signature.Route{}, time.Now()); !errors.Is(err, swarm.ErrUnavailable) || !errors.Is(err, s.err) {
 		t.Errorf("signed without a store: %v", err)
 	}
+	s.err = nil
 	if _, err := k.Sign([]byte("{}"), signature.Route{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}

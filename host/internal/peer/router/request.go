@@ -60,7 +60,7 @@ func (r *Router) send(ctx context.Context, peer Peer, p swarm.Delivery, back boo
 	body, err := r.encode(peer, p, back)
 	switch {
 	case errors.Is(err, swarm.ErrUnavailable): // the key that signs cannot be read now
-		return reply{verdict: retryLater, reason: err.Error()}
+		return reply{verdict: retryLater, unsent: true, reason: err.Error()}
 	case err != nil:
 		return reply{verdict: refused, reason: err.Error()}
 	}

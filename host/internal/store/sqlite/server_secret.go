@@ -10,8 +10,8 @@ import (
 	"skep/host/internal/store/keyring"
 )
 
-// ServerSecrets are what hosts keep on a server that is no tenant's and no other's to read: a secret has a
-// name, and is wrapped with [store] keyring.
+// ServerSecrets are what hosts keep on a server that is no tenant's, and that only hosts read: a secret has
+// a name, and is wrapped with [store] keyring.
 type ServerSecrets struct {
 	db  *sql.DB
 	kek []byte
@@ -43,6 +43,9 @@ func OpenServerSecrets(ctx context.Context, at Server, kek []byte) (*ServerSecre
 	db := sql.OpenDB(c.Durable())
 	if err := checkServerVersion(ctx, db); err != nil {
 		return nil, errors.Join(addAdvice(meaning(err)), db.Close())
+	}
+	if err := checkMoved(ctx, db); err != nil {
+		return nil, errors.Join(addAdvice(err), db.Close())
 	}
 	return &ServerSecrets{db: db, kek: kek, close: db.Close}, nil
 }
@@ -193,11 +196,13 @@ func unwrapSecrets(ctx context.Context, readers *sql.DB, kek []byte) (plain map[
 		return nil, err
 	}
 	defer tx.Rollback() // it only reads
-	plain, err = hostSecrets(ctx, tx)
+	if plain, err = hostSecrets(ctx, tx); err != nil {
+		return nil, err
+	}
 	for name, wrapped := range plain {
 		if plain[name], err = openSecret(kek, wrapped, name); err != nil {
 			return nil, err
 		}
 	}
-	return plain, err
+	return plain, nil
 }

@@ -66,6 +66,12 @@ func TestServerSecrets(t *testing.T) {
 	if _, _, err := foreign.KeepSecret(t.Context(), "a key", nil); !errors.Is(err, keyring.ErrWrongKEK) {
 		t.Errorf("with another key: %v", err)
 	}
+	if _, err := beside.db.Exec("INSERT INTO meta VALUES ('moved', 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenServerSecrets(t.Context(), Server{DSN: dsn}, kek); !errors.Is(err, ErrMoved) {
+		t.Errorf("the secrets of a store that was moved away: %v", err)
+	}
 }
 
 // TestServerSecretReplaced: a secret that is replaced raises a version, so that hosts read it again.
