@@ -25,7 +25,7 @@ func nameOf(opt Options) string {
 // caller has sent. What an operator does concerns the host, whatever tenant he belongs to.
 func (h *Host) publishEntry(e audit.Entry) {
 	if e.Act == audit.ActHeads {
-		return // nobody did anything
+		return // it is no act of a user
 	}
 	event := pulse.Event{
 		Kind: pulse.Audit, Time: e.Time.UTC(), Tenant: e.Tenant, Act: e.Act, Outcome: e.Outcome,

@@ -41,7 +41,7 @@ unless --without names it, as one that is gone for good.`
 
 func (a *app) auditVerifyCommand() *cobra.Command {
 	var head string
-	var o together
+	var o verifyFlags
 	cmd := &cobra.Command{
 		Use: "verify [LOG...]", Short: "Find out whether the audit log is as it was written", Long: auditVerifyHelp, Args: cobra.ArbitraryArgs,
 		Example: "  skep audit verify\n  skep audit verify --head 4b2f… copy/audit.log\n  skep audit verify --server one/.skep two/.skep three/audit.log",

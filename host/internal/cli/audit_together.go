@@ -14,14 +14,14 @@ import (
 	"skep/host/internal/definition/config"
 )
 
-// together are the flags of verifying several logs.
-type together struct {
+// verifyFlags are the flags of verifying several logs.
+type verifyFlags struct {
 	prevs, without []string
 	server         bool
 }
 
 // verifyTogether verifies the logs of several hosts and prints their state.
-func (a *app) verifyTogether(cmd *cobra.Command, logs []string, o together) error {
+func (a *app) verifyTogether(cmd *cobra.Command, logs []string, o verifyFlags) error {
 	d := datadir.Data{Dir: a.dataDir()} // of the file only --server needs something
 	if o.server {
 		var err error
@@ -45,7 +45,12 @@ func (a *app) verifyTogether(cmd *cobra.Command, logs []string, o together) erro
 	if err != nil {
 		return err
 	}
-	r.Absent = slices.DeleteFunc(r.Absent, func(h datadir.RecordedHead) bool { return slices.Contains(o.without, h.Host) })
+	for _, name := range o.without {
+		n := len(r.Absent)
+		if r.Absent = slices.DeleteFunc(r.Absent, func(h datadir.RecordedHead) bool { return h.Host == name }); len(r.Absent) == n {
+			a.notef("--without %s changes nothing: no host of this name is recorded whose log is not given", inLine(name))
+		}
+	}
 	if a.json() {
 		return errors.Join(a.printJSON(togetherOf(r)), unlessWhole(r, reported(exitFailed)))
 	}
@@ -108,10 +113,10 @@ func headText(r datadir.AuditTogether, h datadir.RecordedHead) string {
 
 // logText names the host of a log, or the file of a host that has no name.
 func logText(l datadir.LogReport) string {
-	if len(l.Hosts) == 0 {
+	if l.Name() == "" {
 		return inLine(l.File)
 	}
-	return hostText(l.Address, l.Hosts[len(l.Hosts)-1])
+	return hostText(l.Address, l.Name())
 }
 
 func hostText(address, name string) string {
@@ -182,12 +187,8 @@ func togetherOf(r datadir.AuditTogether) map[string]any {
 	logs := []logReportJSON{}
 	for _, l := range r.Logs {
 		damage := cmp.Or(l.Damage, new(datadir.AuditDamage))
-		host := ""
-		if n := len(l.Hosts); n > 0 {
-			host = l.Hosts[n-1]
-		}
 		logs = append(logs, logReportJSON{
-			cmp.Or(damage.File, l.File), host, l.Address, l.Whole(), l.Entries, l.First, l.Last, l.Repairs, l.Head, damage.Line, damage.Reason, headsOf(l.Missing),
+			cmp.Or(damage.File, l.File), l.Name(), l.Address, l.Whole(), l.Entries, l.First, l.Last, l.Repairs, l.Head, damage.Line, damage.Reason, headsOf(l.Missing),
 		})
 	}
 	return map[string]any{"whole": unlessWhole(r, reported(exitFailed)) == nil, "logs": logs, "heads": r.Heads, "absent": headsOf(r.Absent)}

@@ -79,11 +79,14 @@ func (d Data) VerifyAudits(ctx context.Context, logs, prevs []string, server boo
 	files := make([]audit.LogFile, 0, len(logs))
 	for _, log := range logs {
 		path := AuditFileIn(log)
-		name, err := readAuditName(filepath.Dir(path))
-		if err != nil {
-			return AuditTogether{}, err
+		file := audit.LogFile{Path: path}
+		if filepath.Base(path) == audit.Name { // a copy beside it may be another host's
+			var err error
+			if file.Host, err = readAuditName(filepath.Dir(path)); err != nil {
+				return AuditTogether{}, err
+			}
 		}
-		files = append(files, audit.LogFile{Path: path, Host: name})
+		files = append(files, file)
 	}
 	return audit.VerifyTogether(files, prevs, stored)
 }

@@ -140,7 +140,7 @@ func (e Entry) truncate() Entry {
 	for _, text := range []*string{&e.Act, &e.Outcome, &e.Tenant, &e.Principal, &e.Address, &e.RequestID, &e.Target, &e.Reason} {
 		*text = truncate(*text)
 	}
-	e.Message, e.Heads = e.Message.truncate(), truncateHeads(e.Heads)
+	e.Message, e.Heads = e.Message.truncate(), validHeads(e.Heads)
 	return e
 }
 
@@ -159,7 +159,7 @@ func (c *chainEnd) next(e Entry) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	// A struct of strings and numbers always encodes.
+	// A struct of strings, numbers and valid times always encodes.
 	_ = enc.Encode(l)
 	body := logline.Escape(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 	hash := digest(c.head, body)

@@ -36,3 +36,6 @@ func (l *Log) Recheck() { l.recheck() }
 
 // Missed counts the acts that no entry counts yet.
 func (l *Log) Missed() int64 { return l.status.missed.Load() }
+
+// NoteWrite notes the result of a write.
+func (l *Log) NoteWrite(err error) { l.noteWrite(err) }

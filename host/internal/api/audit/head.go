@@ -3,7 +3,13 @@ package audit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Acts of hosts that share a store, whose target is the name of the log's host. An entry of ActHeads has the heads
@@ -28,13 +34,33 @@ type Head struct {
 // headsPerEntry bounds the heads of an entry, so that it fits into a line.
 const headsPerEntry = 16
 
-// truncateHeads bounds the texts of heads.
-func truncateHeads(heads []Head) []Head {
-	out := make([]Head, 0, min(len(heads), headsPerEntry))
-	for _, h := range heads[:min(len(heads), headsPerEntry)] {
-		out = append(out, Head{truncate(h.Host), truncate(h.Address), h.Seq, truncate(h.Hash), h.At.UTC()})
+// namePattern and hashPattern are the forms of a host's name and of a hash.
+var (
+	namePattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+	hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// IsName reports whether a text has the form of a host's name in the logs of others.
+func IsName(s string) bool { return namePattern.MatchString(s) }
+
+// valid reports whether h has the form of a head: others write to the store that hosts share. A printable text
+// has at most twice its length in JSON, which has no years beyond 9999.
+func (h Head) valid() bool {
+	year := h.At.UTC().Year()
+	return IsName(h.Host) && hashPattern.MatchString(h.Hash) && h.Seq > 0 && year > 0 && year <= 9999 &&
+		len(h.Address) <= maxField && utf8.ValidString(h.Address) &&
+		!strings.ContainsFunc(h.Address, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// validHeads returns the first heads that are valid, as many as fit into an entry.
+func validHeads(heads []Head) (valid []Head) {
+	for _, h := range heads {
+		if h.valid() && len(valid) < headsPerEntry {
+			h.At = h.At.UTC()
+			valid = append(valid, h)
+		}
 	}
-	return out
+	return valid
 }
 
 // HeadTable has the last head of each host that shares a store.
@@ -53,7 +79,10 @@ type HeadExchange struct {
 	// known is the end of the log when its head was last made known, or when it had but heads
 	// since: two hosts without acts would record each other's heads for ever.
 	known chainEnd
-	seen  map[string]chainEnd
+	// seen has the heads in the table that are recorded, by host, and the one that this host has put there.
+	seen map[string]chainEnd
+	// invalid is how many rows of the table were no heads.
+	invalid int
 }
 
 // NewHeadExchange returns the exchange of a host that has a name.
@@ -113,39 +142,57 @@ func (x *HeadExchange) Exchange(ctx context.Context) error {
 	if err := x.table.KeepHead(ctx, Head{Host: x.name, Seq: end.seq, Hash: end.head}); err != nil {
 		return fmt.Errorf("make the head of the audit log known: %w", err)
 	}
-	x.known = end
+	x.known, x.seen[x.name] = end, end
 	return nil
 }
 
-// recordHeads records what has changed, and returns how many entries have nothing but others' heads.
+// recordHeads records what has changed, and returns how many entries have nothing but heads.
 func (x *HeadExchange) recordHeads(heads []Head) (recorded int64, err error) {
-	var changed []Head
-	for _, h := range heads {
-		switch {
-		case h.Host == x.name:
-			err = x.checkOwn(h)
-		case x.seen[h.Host] != chainEnd{h.Seq, h.Hash}:
-			changed = append(changed, h)
-		}
-		if err != nil {
-			return 0, err
-		}
+	changed, err := x.findChanged(heads)
+	if err != nil {
+		return 0, err
 	}
-	for len(changed) > 0 {
-		n := min(len(changed), headsPerEntry)
-		if err := x.log.Record(Entry{Act: ActHeads, Outcome: Done, Target: x.name, Heads: changed[:n]}); err != nil {
+	for some := range slices.Chunk(changed, headsPerEntry) {
+		if err := x.log.Record(Entry{Act: ActHeads, Outcome: Done, Target: x.name, Heads: some}); err != nil {
 			return recorded, err
 		}
 		recorded++
-		for _, h := range changed[:n] {
-			if x.seen[h.Host].seq > h.Seq {
+		for _, h := range some {
+			if h.Host != x.name && x.seen[h.Host].seq > h.Seq {
 				x.log.opt.Logger.Error("the audit log of another host has become shorter; `skep audit verify` with the logs of all hosts tells more", "host", h.Address, "was", x.seen[h.Host].seq, "is", h.Seq)
 			}
 			x.seen[h.Host] = chainEnd{h.Seq, h.Hash}
 		}
-		changed = changed[n:]
 	}
 	return recorded, nil
+}
+
+// findChanged returns the heads that are not recorded. The own one is among them unless this process has put it
+// there: KeepHead replaces it, and with it the only trace of entries that were cut while the host was down.
+func (x *HeadExchange) findChanged(heads []Head) (changed []Head, err error) {
+	found, invalid := map[string]bool{}, 0
+	for _, h := range heads {
+		if !h.valid() {
+			invalid++
+			continue
+		}
+		found[h.Host] = true
+		if x.seen[h.Host] == (chainEnd{h.Seq, h.Hash}) {
+			continue
+		}
+		if h.Host == x.name {
+			if err := x.checkOwn(h); err != nil {
+				return nil, err
+			}
+		}
+		changed = append(changed, h)
+	}
+	maps.DeleteFunc(x.seen, func(host string, _ chainEnd) bool { return !found[host] && host != x.name })
+	if invalid > x.invalid {
+		x.log.opt.Logger.Error("the table audit_heads of the server has rows that no host has written; they are left out", "rows", invalid)
+	}
+	x.invalid = invalid
+	return changed, nil
 }
 
 // checkOwn records that the log lacks what this host has made known of it.

@@ -2,10 +2,13 @@ package audit_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +22,8 @@ import (
 type headTable struct {
 	heads map[string]audit.Head
 	away  error
+	// full is the error of what writes alone.
+	full error
 }
 
 func (t *headTable) Heads(context.Context) ([]audit.Head, error) {
@@ -26,11 +31,12 @@ func (t *headTable) Heads(context.Context) ([]audit.Head, error) {
 }
 
 func (t *headTable) KeepHead(_ context.Context, h audit.Head) error {
-	if t.away == nil {
+	err := cmp.Or(t.away, t.full)
+	if err == nil {
 		h.At, h.Address = time.Unix(1e9, 0), "http://"+h.Host
 		t.heads[h.Host] = h
 	}
-	return t.away
+	return err
 }
 
 // logHost is a host with a log beside others.
@@ -85,8 +91,8 @@ func logFiles(paths ...string) (files []audit.LogFile) {
 	return files
 }
 
-// together verifies logs and tells what is wrong, one line each.
-func together(t *testing.T, stored []audit.Head, files ...string) (wrong []string) {
+// findWrong verifies logs and returns what is not as it was written, one line each.
+func findWrong(t *testing.T, stored []audit.Head, files ...string) (wrong []string) {
 	t.Helper()
 	r, err := audit.VerifyTogether(logFiles(files...), nil, stored)
 	if err != nil {
@@ -126,7 +132,7 @@ func TestHeadsOnce(t *testing.T) {
 	if got, _ := a.Head(); got != after+1 {
 		t.Errorf("after an act of the other host the log has entry %d, want %d", got, after+1)
 	}
-	if wrong := together(t, nil, a.path, b.path); wrong != nil {
+	if wrong := findWrong(t, nil, a.path, b.path); wrong != nil {
 		t.Errorf("%q", wrong)
 	}
 }
@@ -158,7 +164,7 @@ func TestVerifyTogether(t *testing.T) {
 			} else {
 				put(t, a.path, bytes.Join(c.change(lines[:len(lines)-1]), nil))
 			}
-			wrong := together(t, nil, a.path, b.path)
+			wrong := findWrong(t, nil, a.path, b.path)
 			if !slices.EqualFunc(wrong, c.want, strings.HasPrefix) {
 				t.Errorf("%q, want %q", wrong, c.want)
 			}
@@ -179,13 +185,57 @@ func TestReplacedLog(t *testing.T) {
 	record(t, fresh.Log, 20)
 	exchange(t, fresh, b)
 	stored, _ := table.Heads(t.Context())
-	wrong := together(t, stored, fresh.path, b.path)
+	wrong := findWrong(t, stored, fresh.path, b.path)
 	want := []string{"a lacks 3, of 1000000000, in ", "a lacks 6", "a lacks 9"}
 	if !slices.EqualFunc(wrong, want, strings.HasPrefix) {
 		t.Errorf("%q, want %q", wrong, want)
 	}
-	if wrong := together(t, nil, a.path, fresh.path, b.path); wrong != nil {
+	wrong = findWrong(t, nil, a.path, fresh.path, b.path)
+	if len(wrong) != 2 || !strings.Contains(wrong[0], "the same host as "+fresh.path) || !strings.Contains(wrong[1], "the same host as "+a.path) {
 		t.Errorf("with the old log, too: %q", wrong)
+	}
+}
+
+// TestCutOffline: entries that were cut while a host was down are found although the host, which goes on past
+// their numbers, replaces its head in the store, and no other host has recorded it.
+func TestCutOffline(t *testing.T) {
+	t.Parallel()
+	for cut := 1; cut <= 3; cut++ {
+		table, a, b := linkedLogs(t)
+		record(t, a.Log, 3)
+		exchange(t, a)
+		last, _ := a.Head()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(read(t, a.path), []byte{'\n'})
+		put(t, a.path, bytes.Join(lines[:len(lines)-1-cut], nil))
+		a = openLog(t, table, "a", a.path)
+		record(t, a.Log, 3)
+		exchange(t, a, b, a)
+		want := []string{fmt.Sprintf("a lacks %d,", last)}
+		if wrong := findWrong(t, nil, a.path, b.path); !slices.EqualFunc(wrong, want, strings.HasPrefix) {
+			t.Errorf("%d cut: %q, want %q", cut, wrong, want)
+		}
+	}
+}
+
+// TestOwnHeadOnce: a host that starts records its head of the store once, and once that its log lacks it, also while the store does
+// not take another.
+func TestOwnHeadOnce(t *testing.T) {
+	t.Parallel()
+	table, _, _ := linkedLogs(t)
+	fresh := openLog(t, table, "a", filepath.Join(t.TempDir(), audit.Name))
+	table.full = errors.New("full")
+	for range 3 {
+		if err := fresh.Exchange(t.Context()); !errors.Is(err, table.full) {
+			t.Fatal(err)
+		}
+	}
+	table.full = nil
+	exchange(t, fresh, fresh)
+	if seq, _ := fresh.Head(); seq != 3 {
+		t.Errorf("the log has %d entries, want cluster.join, audit.repair, audit.heads:\n%s", seq, read(t, fresh.path))
 	}
 }
 
@@ -208,8 +258,23 @@ func TestHeadsAway(t *testing.T) {
 	if stored.Seq != seq || stored.Hash != hash {
 		t.Errorf("the store has %+v, the log ends with %d", stored, seq)
 	}
-	if wrong := together(t, []audit.Head{stored}, a.path, b.path); wrong != nil {
+	if wrong := findWrong(t, []audit.Head{stored}, a.path, b.path); wrong != nil {
 		t.Errorf("%q", wrong)
+	}
+}
+
+// TestFullDisk: an exchange that has only read the log's end says not that the log can be written again.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	_, a, _ := linkedLogs(t)
+	exchange(t, a)
+	a.NoteWrite(errors.New("no space left"))
+	exchange(t, a)
+	if a.LastError() == nil {
+		t.Error("the warning is gone, and nothing was written")
+	}
+	if record(t, a.Log, 1); a.LastError() != nil {
+		t.Error(a.LastError())
 	}
 }
 
@@ -222,13 +287,13 @@ func TestHeadsInServer(t *testing.T) {
 	lines := bytes.SplitAfter(read(t, a.path), []byte{'\n'})
 	put(t, a.path, bytes.Join(lines[:len(lines)-3], nil)) // the act, and what b had
 	stored, _ := table.Heads(t.Context())
-	if wrong := together(t, nil, a.path, b.path); wrong != nil {
+	if wrong := findWrong(t, nil, a.path, b.path); wrong != nil {
 		t.Errorf("without the store: %q", wrong)
 	}
-	if wrong := together(t, stored, a.path, b.path); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "a lacks 11") {
+	if wrong := findWrong(t, stored, a.path, b.path); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "a lacks 11") {
 		t.Errorf("with the store: %q", wrong)
 	}
-	if wrong := together(t, stored, a.path); len(wrong) != 2 || wrong[1] != "absent b with "+fmt.Sprint(table.heads["b"].Seq) {
+	if wrong := findWrong(t, stored, a.path); len(wrong) != 2 || wrong[1] != "absent b with "+fmt.Sprint(table.heads["b"].Seq) {
 		t.Errorf("without the other log: %q", wrong)
 	}
 }
@@ -238,8 +303,8 @@ func TestManyHeads(t *testing.T) {
 	t.Parallel()
 	table := &headTable{heads: map[string]audit.Head{}}
 	for i := range 100 {
-		name := fmt.Sprint(i, strings.Repeat("\u2028", 300))
-		table.heads[name] = audit.Head{Host: name, Address: strings.Repeat("\u2028", 300), Seq: 1, Hash: strings.Repeat("f", 64)}
+		name := fmt.Sprint(i, strings.Repeat("N", 60))
+		table.heads[name] = audit.Head{Host: name, Address: strings.Repeat(`\`, 512), Seq: math.MaxInt64, Hash: strings.Repeat("f", 64)}
 	}
 	a := joinLogs(t, table, "a")
 	exchange(t, a)
@@ -248,6 +313,66 @@ func TestManyHeads(t *testing.T) {
 	if err != nil || len(r.Absent) != 100 || r.Heads != 100 {
 		t.Errorf("%d heads of %d hosts, %v", r.Heads, len(r.Absent), err)
 	}
+}
+
+// TestForgedRows: what somebody else has written to the table breaks no log: rows that are no heads are left out, and
+// counted in the host's log once.
+func TestForgedRows(t *testing.T) {
+	t.Parallel()
+	table := &headTable{heads: map[string]audit.Head{}}
+	long, hash := strings.Repeat("\x01", 512), strings.Repeat("f", 64)
+	good := audit.Head{Host: "b", Address: "http://b", Seq: 1, Hash: hash, At: time.Unix(1e9, 0)}
+	table.heads["b"] = good
+	for i, change := range []func(*audit.Head){
+		func(h *audit.Head) { h.Host = "" },
+		func(h *audit.Head) { h.Host = long },
+		func(h *audit.Head) { h.Host = strings.Repeat("b", 65) },
+		func(h *audit.Head) { h.Address = long },
+		func(h *audit.Head) { h.Address = strings.Repeat("b", 513) },
+		func(h *audit.Head) { h.Address = "http://\xff" },
+		func(h *audit.Head) { h.Hash = long },
+		func(h *audit.Head) { h.Hash = strings.ToUpper(hash) },
+		func(h *audit.Head) { h.Seq = 0 },
+		func(h *audit.Head) { h.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		func(h *audit.Head) { h.At = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC) },
+	} {
+		h := good
+		h.Host = fmt.Sprint("bad", i)
+		change(&h)
+		table.heads[fmt.Sprint(i)] = h
+	}
+	var text bytes.Buffer
+	path := filepath.Join(t.TempDir(), audit.Name)
+	l := open(t, path, audit.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	x := audit.NewHeadExchange(l, table, "a")
+	for range 2 {
+		if err := x.Exchange(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(t, path, 1)
+	if n := strings.Count(text.String(), "rows=11"); n != 1 {
+		t.Errorf("counted %d times: %s", n, text.String())
+	}
+	stored, _ := table.Heads(t.Context())
+	r, err := audit.VerifyTogether(logFiles(path), nil, stored)
+	if err != nil || len(r.Absent) != 1 || r.Absent[0].Host != "b" || !r.Logs[0].Whole() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestLongestEntry: an entry fits into a line whatever its caller gives.
+func TestLongestEntry(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), audit.Name)
+	l := open(t, path, audit.Options{})
+	s := strings.Repeat("\x01", 1000)
+	heads := slices.Repeat([]audit.Head{{Host: strings.Repeat("b", 64), Address: strings.Repeat(`"`, 512), Seq: math.MaxInt64, Hash: strings.Repeat("f", 64)}, {Host: s, Address: s, Seq: 1, Hash: s}}, 50)
+	m := &audit.Message{Gateway: s, Realm: s, Direction: audit.Out, ID: s, Type: s, Size: math.MaxInt64, SHA256: strings.Repeat("f", 64), Task: s}
+	if err := l.Record(audit.Entry{Act: s, Outcome: s, Tenant: s, Principal: s, Address: s, RequestID: s, Target: s, Reason: s, Count: math.MaxInt64, Message: m, Heads: heads}); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, path, 1)
 }
 
 // TestArchivedStart: a log whose older files were archived follows the hash of their last entry.

@@ -98,6 +98,10 @@ func (l *Log) open() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
+	// Others may get the head of a file that is new: its name is on disk before.
+	if err := atomicfile.SyncDir(os.Open(filepath.Dir(l.path))); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the audit log: %w", err), f.Close())
+	}
 	return f, nil
 }
 
@@ -155,7 +159,11 @@ func (l *Log) write(entries []Entry, durable bool) error {
 
 // writeLocked is write for a caller that holds mu.
 func (l *Log) writeLocked(entries []Entry, durable bool) (err error) {
-	defer func() { l.noteWrite(err) }()
+	defer func() {
+		if err != nil || len(entries) > 0 { // to find the end shows not that the log can be written
+			l.noteWrite(err)
+		}
+	}()
 	if l.file == nil {
 		return ErrClosed
 	}
@@ -263,7 +271,7 @@ func (l *Log) rotationTargetExists() bool {
 	return err == nil
 }
 
-// rotate renames a full file after its last entry, and removes the oldest files.
+// rotate renames a full file after its last entry, and removes the oldest files. The caller opens the next one.
 func (l *Log) rotate() error {
 	if err := l.sync(); err != nil {
 		return err
@@ -271,7 +279,7 @@ func (l *Log) rotate() error {
 	if err := os.Rename(l.path, keptName(l.path, l.last.seq)); err != nil {
 		return err
 	}
-	return errors.Join(l.removeOldest(), atomicfile.SyncDir(os.Open(filepath.Dir(l.path))))
+	return l.removeOldest()
 }
 
 // removeOldest removes older files until those that are left fit into Keep.

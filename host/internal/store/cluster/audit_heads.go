@@ -30,11 +30,14 @@ type AuditHead struct {
 // maxAuditHeads bounds the table: hosts that lose their data directories leave rows.
 const maxAuditHeads = 100
 
-// keepAuditHead replaces a host's head, dropAuditHeads drops the oldest ones.
+// keepAuditHead replaces a host's head, dropAuditHeads drops the oldest ones. selectAuditHeads bounds what others may
+// have written: a row with longer texts, or without a finite time, does not have the form of a head.
 const (
 	keepAuditHead = `INSERT INTO audit_heads VALUES ($1, $2, $3, $4, now())
 		ON CONFLICT (host) DO UPDATE SET address = excluded.address, seq = excluded.seq, hash = excluded.hash, at = excluded.at`
-	dropAuditHeads = "DELETE FROM audit_heads WHERE host IN (SELECT host FROM audit_heads ORDER BY at DESC, host OFFSET $1)"
+	dropAuditHeads   = "DELETE FROM audit_heads WHERE host IN (SELECT host FROM audit_heads ORDER BY at DESC, host OFFSET $1)"
+	selectAuditHeads = `SELECT * FROM (SELECT left(host, 100), left(address, 1000), seq, left(hash, 100), CASE WHEN isfinite(at) THEN at ELSE '20000-01-01' END
+		FROM audit_heads ORDER BY at DESC, host LIMIT $1) AS h ORDER BY 1`
 )
 
 // KeepAuditHead replaces the head of this host's audit log. Its address and time are not looked at. It
@@ -68,7 +71,7 @@ func ReadAuditHeads(ctx context.Context, dsn string) (list []AuditHead, err erro
 	if err != nil {
 		return nil, err
 	}
-	err = s.query(ctx, "SELECT host, address, seq, hash, at FROM audit_heads ORDER BY host", nil, func(r pgx.Rows) error {
+	err = s.query(ctx, selectAuditHeads, []any{maxAuditHeads}, func(r pgx.Rows) error {
 		var h AuditHead
 		err := r.Scan(&h.Host, &h.Address, &h.Seq, &h.Hash, &h.At)
 		list = append(list, h)

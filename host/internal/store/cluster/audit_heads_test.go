@@ -45,4 +45,12 @@ func TestAuditHeads(t *testing.T) {
 	if list, err = b.AuditHeads(t.Context()); err != nil || len(list) != maxAuditHeads || list[0].Host != "a" || list[1].Host != "b" {
 		t.Errorf("%d heads, %v", len(list), err)
 	}
+	change(t, dsn, `INSERT INTO audit_heads SELECT 'new' || n, repeat('a', 1000000), 1, repeat('f', 1000000), 'infinity' FROM generate_series(1, 200) n`)
+	list, err = b.AuditHeads(t.Context())
+	if err != nil || len(list) != maxAuditHeads {
+		t.Fatalf("%d heads, %v", len(list), err)
+	}
+	if h := list[0]; len(h.Address) != 1000 || len(h.Hash) != 100 || h.At.UTC().Year() <= 9999 {
+		t.Errorf("texts of %d and %d characters of %s", len(h.Address), len(h.Hash), h.At)
+	}
 }
