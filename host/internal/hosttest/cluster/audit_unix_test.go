@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"skep/host/internal/api/audit"
+	"skep/host/internal/datadir"
 	"skep/host/internal/hosttest"
 )
 
@@ -56,5 +58,45 @@ func TestAuditHeads(t *testing.T) {
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("of a log without its last entry: %s %v, want %s", out, err, want)
 		}
+	}
+	verifyNewLog(t, hosts[0], logs)
+}
+
+// verifyNewLog does what the page says of a host whose log was damaged.
+func verifyNewLog(t *testing.T, host *hosttest.Process, logs []string) {
+	t.Helper()
+	page := hosttest.ReadText(t, "../../../docs/cluster.md")
+	run := func(line string, replace ...string) (string, error) {
+		t.Helper()
+		if !strings.Contains(page, "\n$ "+line+"\n") {
+			t.Errorf("the page has no %s", line)
+		}
+		cmd := exec.Command("sh", "-c", strings.NewReplacer(replace...).Replace(line))
+		cmd.Dir = host.Dir
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("mkdir damaged && mv .skep/audit* damaged/"); err != nil {
+		t.Fatal(out, err)
+	}
+	newName, err := datadir.AuditName(host.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(filepath.Join(host.Data(), audit.Name), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Record(audit.Entry{Act: audit.ActJoin, Outcome: audit.Done, Target: newName}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const verify = "skep audit verify --server --without NAME one/.skep two/.skep"
+	files := []string{"skep", hosttest.Program(t), "one/.skep", logs[0], "two/.skep", logs[1]}
+	oldName := hosttest.ReadText(t, filepath.Join(host.Dir, "damaged/audit.name"))
+	if out, err := run(verify, append(files, "NAME", oldName)...); err != nil || strings.Count(out, "are as they were written") != 2 {
+		t.Error(out, err)
+	}
+	if out, err := run(verify, append(files, "NAME", newName)...); err == nil || !strings.Contains(out, "--without "+newName+" changes nothing") || !strings.Contains(out, oldName) {
+		t.Error(out, err)
 	}
 }
