@@ -35,12 +35,13 @@ func (h *Host) questionsPeer() (router.Peer, bool) {
 	if h.webhook == nil {
 		return router.Peer{}, false
 	}
-	return router.Peer{Carrier: webhookCarrier{h.webhook, h.outages}, GiveUp: questionsHold, Tenant: swarm.QuestionsPeer}, true
+	return router.Peer{Carrier: webhookCarrier{h.webhook, h.opt.Config.Questions.Origin(), h.outages}, GiveUp: questionsHold, Tenant: swarm.QuestionsPeer}, true
 }
 
 // webhookCarrier carries messages about questions.
 type webhookCarrier struct {
 	webhook *webhook.Carrier
+	origin  string
 	outages *gateway.OutageLog
 }
 
@@ -48,8 +49,8 @@ type webhookCarrier struct {
 // is none of their concern.
 func (c webhookCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	got := c.webhook.Carry(ctx, d)
-	c.outages.Record(ctx, "questions", gateway.Partner{Name: swarm.QuestionsPeer, URL: c.webhook.Origin(), GiveUp: d.GiveUpAt.Sub(d.Since)}, d, got)
-	if got.State == gateway.Later {
+	c.outages.Record(ctx, "questions", gateway.Partner{Name: swarm.QuestionsPeer, URL: c.origin, GiveUp: d.GiveUpAt.Sub(d.Since)}, d, got)
+	if got.State != gateway.Taken {
 		got.Reason = "the host's webhook does not take it; its log says why"
 	}
 	return routerCarried(got)

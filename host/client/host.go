@@ -26,8 +26,10 @@ type SwarmInfo struct {
 
 // Identity is who the caller is to the host.
 type Identity struct {
-	ID   string `json:"id"`
-	Role string `json:"role"`
+	ID string `json:"id"`
+	// Role is one of MAIL's. The role of an operator, who is more, is admin.
+	Role     string `json:"role"`
+	Operator bool   `json:"operator"`
 }
 
 // Status is what the host does for the caller.

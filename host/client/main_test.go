@@ -91,7 +91,7 @@ func TestHeaders(t *testing.T) {
 		reply(w, 200, `{"id":"alice","role":"user"}`)
 	})
 	who, err := c.WhoAmI(t.Context())
-	if err != nil || who != (Identity{"alice", "user"}) {
+	if err != nil || who != (Identity{"alice", "user", false}) {
 		t.Fatalf("WhoAmI = %+v, %v", who, err)
 	}
 	for name, want := range map[string]string{

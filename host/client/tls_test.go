@@ -96,7 +96,7 @@ func TestTLS(t *testing.T) {
 			c := newClient(t, Options{URL: url, TLS: tc.tls(ca)})
 			who, err := c.WhoAmI(eventually(t))
 			var gone *Unreachable
-			if tc.want == "" && !(errors.As(err, &gone) && Untrusted(err)) || tc.want != "" && (err != nil || who != Identity{tc.want, "HTTP/2.0"}) {
+			if tc.want == "" && !(errors.As(err, &gone) && Untrusted(err)) || tc.want != "" && (err != nil || who != Identity{tc.want, "HTTP/2.0", false}) {
 				t.Errorf("answer %+v, %v; want %q", who, err, tc.want)
 			}
 		})

@@ -34,7 +34,7 @@ func (d *hostDoctor) callOthers(ctx context.Context, cfg *config.Config) error {
 		calls = append(calls, func(own *hostDoctor) { own.callToolServer(ctx, m) })
 	}
 	if cfg.Questions.Webhook != "" {
-		calls = append(calls, func(own *hostDoctor) { own.callWebhook(ctx, client, cfg.Questions.Webhook) })
+		calls = append(calls, func(own *hostDoctor) { own.callWebhook(ctx, client, cfg.Questions) })
 	}
 	found := make([]hostDoctor, len(calls))
 	var g errgroup.Group
@@ -98,22 +98,28 @@ func (d *hostDoctor) callModel(ctx context.Context, c *egress.Client, m config.M
 	switch {
 	case err != nil:
 		d.add(diagnosis.ModelSilent, diagnosis.Error, subject, fmt.Sprintf("the provider cannot be reached: %v", err), "correct base_url, or let the host reach it")
-	case status >= http.StatusInternalServerError:
+	case isSick(status):
 		d.add(diagnosis.ModelSilent, diagnosis.Warning, subject, fmt.Sprintf("the provider answers %d %s", status, http.StatusText(status)), "wait, or look at the provider's page of incidents")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		d.add(diagnosis.ModelRefuses, diagnosis.Error, subject, fmt.Sprintf("the provider refuses the key: %d %s", status, http.StatusText(status)), "set the variable of api_key to a key of this provider")
 	}
 }
 
+// isSick reports whether a status says that a server is at fault. 501 says that it lacks what it was asked for.
+func isSick(status int) bool {
+	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
+}
+
 // callWebhook looks whether the receiver of questions answers. It gets no message, so any answer but a
 // fault of its own will do.
-func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, url string) {
-	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true}, url, nil)
-	if err == nil && status >= http.StatusInternalServerError {
+func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, q config.Questions) {
+	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true}, q.Webhook, nil)
+	if err == nil && isSick(status) {
 		err = fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 	}
 	if err != nil {
-		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", fmt.Sprintf("the receiver of questions cannot be reached: %v", err),
+		reason := strings.ReplaceAll(err.Error(), q.Webhook, q.Origin()) // its path may be a secret
+		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", "the receiver of questions cannot be reached: "+reason,
 			"start it, or correct webhook; what waits for people is posted for a day")
 	}
 }

@@ -149,7 +149,7 @@ func (a *app) findQuestion(ctx context.Context, c *client.Client, want client.Qu
 			what = "no call " + inLine(want.Call)
 		}
 		return client.Question{}, failf(exitFailed, "%s in task %s waits for your answer", what, inLine(want.Task)).help(
-			"`%s` lists what does", a.sameSwarm("skep questions"))
+			"`%s` lists what does; only the owner of a task answers", a.sameSwarm("skep questions"))
 	case 1:
 		return found[0], nil
 	}

@@ -80,9 +80,9 @@ func (t *topView) open(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case who.Role == "operator" && t.tenant == "":
+	case who.Operator && t.tenant == "":
 		t.scope = "host"
-	case who.Role == "operator", who.Role == "admin":
+	case who.Role == "admin":
 		t.scope = "tenant"
 	default:
 		t.scope = "own"

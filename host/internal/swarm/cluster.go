@@ -150,7 +150,7 @@ func (r *Runtime) newTaskID(key InstanceKey) (string, error) {
 }
 
 // Gained takes up the tasks of slots that have become this host's. It returns when they are
-// recovered.
+// recovered, and what they have to deliver is known to the forwarder.
 func (r *Runtime) Gained(ctx context.Context, slots []slot.Slot) error {
 	found, err := r.share.cluster.Claim(ctx, slots)
 	if err != nil {
@@ -159,7 +159,25 @@ func (r *Runtime) Gained(ctx context.Context, slots []slot.Slot) error {
 	r.suspects.setDeaths(r.share.cluster.Deaths())
 	keys := r.countTasks(found)
 	r.share.set(slots, true)
-	return r.recoverTasks(ctx, keys)
+	if err := r.recoverTasks(ctx, keys); err != nil {
+		return err
+	}
+	return r.wakeOutboxes(ctx, slots)
+}
+
+// wakeOutboxes notifies the forwarder of what the tasks of slots have to deliver: those that are paused or have
+// ended are not recovered.
+func (r *Runtime) wakeOutboxes(ctx context.Context, slots []slot.Slot) error {
+	list, err := r.Outboxes(ctx)
+	if err != nil {
+		return fmt.Errorf("find messages to deliver: %w", err)
+	}
+	for _, box := range list {
+		if slices.Contains(slots, SlotOf(box.Task)) {
+			r.forward.Wake(box)
+		}
+	}
+	return nil
 }
 
 // Losing lays down the tasks of slots: no turn of them begins, and those that run may end within

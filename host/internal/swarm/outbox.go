@@ -38,7 +38,7 @@ type Delivery struct {
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace Trace
-	// Resolved means, for [QuestionsPeer], that none of its calls waits any more.
+	// Resolved means, for [QuestionsPeer], that none of its calls waits any more: it need not be sent.
 	Resolved bool
 	// Last means that no other message that was wanted waits behind it. The forwarder is woken for
 	// one that comes.

@@ -118,3 +118,34 @@ func TestQuestionsPeerIsNoSwarm(t *testing.T) {
 		t.Errorf("%+v, %v", boxes, err)
 	}
 }
+
+// wokenForwarder records which outboxes it is woken for.
+type wokenForwarder struct {
+	swarm.NoForwarder
+	woken chan swarm.OutboxKey
+}
+
+func (f wokenForwarder) Wake(box swarm.OutboxKey) { f.woken <- box }
+
+// A host that gains the slot of a paused task delivers what the task has to deliver.
+func TestQuestionNoticeIsTakenOver(t *testing.T) {
+	f := wokenForwarder{woken: make(chan swarm.OutboxKey, 100)}
+	h := noticing(t, func(h *hive) {
+		h.opt.Cluster, h.forward = &sharingHost{sharedBudget: &sharedBudget{}, others: newOtherHosts(1)}, f
+	})
+	h.gainAll()
+	box := swarm.OutboxKey{Task: h.mustPost("planted", task("t")).Task, Peer: swarm.QuestionsPeer}
+	if got := <-f.woken; got != box {
+		t.Fatalf("woken for %v, want %v", got, box)
+	}
+	if err := h.rt.Losing(t.Context(), allSlots()); err != nil {
+		t.Fatal(err)
+	}
+	for len(f.woken) > 0 {
+		<-f.woken
+	}
+	h.gainAll()
+	if len(f.woken) != 1 || <-f.woken != box {
+		t.Errorf("the host has not been woken for %v", box)
+	}
+}

@@ -26,13 +26,17 @@ func shareLimits(t *testing.T, others *otherHosts, quotas map[string]swarm.Quota
 // gainAll makes the host work on all tasks.
 func (h *hive) gainAll() {
 	h.t.Helper()
+	if err := h.rt.Gained(h.t.Context(), allSlots()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func allSlots() []slot.Slot {
 	all := make([]slot.Slot, slot.Tasks)
 	for n := range all {
 		all[n] = slot.Slot(n)
 	}
-	if err := h.rt.Gained(h.t.Context(), all); err != nil {
-		h.t.Fatal(err)
-	}
+	return all
 }
 
 // TestTurnsOfHosts: a tenant has its part of `turns` at each host, rounded up, and more once another host has gone.

@@ -65,6 +65,15 @@ func (t *table) url(key string) string {
 	return strings.TrimRight(v.text, "/")
 }
 
+// exactURL reads a URL to which no path is added, and keeps a slash at its end.
+func (t *table) exactURL(key string) string {
+	if t.url(key) == "" {
+		return ""
+	}
+	v, _ := t.value(key)
+	return v.text
+}
+
 // socketURL reads scheme://HOST:PORT, with a scheme of a protocol without HTTP: each has the
 // scheme of HTTP that is like it.
 func (t *table) socketURL(v value, schemes map[string]string) string {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"net/url"
 	"strings"
 )
 
@@ -29,9 +30,18 @@ func (q Questions) Key() []byte {
 	return key
 }
 
+// Origin is where the webhook is, without its path, which may be a secret; empty without one.
+func (q Questions) Origin() string {
+	u, err := url.Parse(q.Webhook)
+	if err != nil || q.Webhook == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
 func (q *Questions) Settings() []Setting {
 	return []Setting{
-		field(&q.Webhook, "webhook", "string", (*table).url, "URL to which the host posts which calls wait for people, without what they ask. `http` is for private addresses. Without it nothing is sent.").restarts(),
+		field(&q.Webhook, "webhook", "string", (*table).exactURL, "URL to which the host posts which calls wait for people, without what they ask. `http` is for private addresses. Without it nothing is sent.").restarts(),
 		secretText(&q.Secret, "secret", "What signs these requests, by `env::` or `file::`: `whsec_` and 24 to 64 bytes in base64.").restarts(),
 	}
 }

@@ -26,6 +26,8 @@ type outcome struct {
 	wait     time.Duration
 	// gone means that it is in the outbox no more.
 	gone bool
+	// needless means that it was not sent, and need not be.
+	needless bool
 }
 
 // deliverWithRetry tries a message until the peer has accepted or refused it, or
@@ -36,6 +38,9 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 	name := box.Peer
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
+		if p.Resolved {
+			return outcome{needless: true}
+		}
 		peer, err := r.opt.Peers.Peer(name)
 		if err != nil {
 			return outcome{reason: err.Error()}
@@ -74,11 +79,11 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 			up = nil // it is up, and names its own time
 		}
 		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
-		now, kept := r.readAgain(ctx, outbox, box, p.Wrapper.MessageID)
+		again, kept := r.readAgain(ctx, outbox, box, p.Wrapper.MessageID)
 		if !kept {
 			return outcome{gone: true}
 		}
-		p.Resolved = now.Resolved
+		p.Resolved = again.Resolved
 	}
 }
 

@@ -43,21 +43,9 @@ func New(opt Options) *Carrier {
 	return &Carrier{opt, &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return gateway.ErrRedirect }}}
 }
 
-// Origin is where the messages go, without the path, which may be a secret.
-func (c *Carrier) Origin() string {
-	u, err := url.Parse(c.opt.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// Carry makes one attempt. What nobody waits for any more is not sent. Any answer but 2xx may be a
-// receiver that is being mended, so the message is sent again; 410 says that it will take none.
+// Carry makes one attempt. Any answer but 2xx may be a receiver that is being mended, so the message is
+// sent again; 410 says that it will take none.
 func (c *Carrier) Carry(ctx context.Context, d swarm.Delivery) gateway.Carried {
-	if d.Resolved {
-		return gateway.Carried{State: gateway.Taken}
-	}
 	err := c.post(ctx, d)
 	var status *gateway.StatusError
 	switch {

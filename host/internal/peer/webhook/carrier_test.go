@@ -68,10 +68,6 @@ func TestCarry(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	d.Resolved = true
-	if got := c.Carry(t.Context(), d); got.State != gateway.Taken {
-		t.Errorf("resolved: %+v", got)
-	}
 	want := `{"type":"question.asked","timestamp":"2021-02-25T15:02:10Z","data":{"tenant":"acme","swarm":"hive","instance":"user:bob","task_id":"order","agent":"boss","calls":[{"call_id":"t1.c1","action":"confirm"}]}}`
 	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
 		t.Errorf("%q", bodies)
