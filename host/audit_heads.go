@@ -45,7 +45,7 @@ func (h *Host) exchangeHeads(ctx context.Context) {
 	}
 }
 
-// finishHeads makes the last head of the audit log known. A server that is away is not waited for.
+// finishHeads makes the last head of the audit log known. It gives the server half of leaveTime.
 func (h *Host) finishHeads() {
 	if h.heads == nil || !h.recorded {
 		return

@@ -46,7 +46,7 @@ func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	return routerCarried(got)
 }
 
-// routerCarried is what a gateway says of an attempt, for the router.
+// routerCarried converts the outcome of an attempt for the router.
 func routerCarried(got gateway.Carried) router.Carried {
 	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}
 	switch got.State {

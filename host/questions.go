@@ -11,8 +11,8 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// questionsHold is how long a message about questions is tried without a pause. After that one at a
-// time is tried, until the receiver answers or the message is a day old.
+// questionsHold is how long a message about questions is tried with backoff. Then it is deferred: one message at
+// a time is tried, until the receiver answers or the message is a day old.
 const questionsHold = time.Minute
 
 // openQuestions makes the carrier of messages about questions, if the file names a webhook.

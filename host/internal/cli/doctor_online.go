@@ -98,15 +98,15 @@ func (d *hostDoctor) callModel(ctx context.Context, c *egress.Client, m config.M
 	switch {
 	case err != nil:
 		d.add(diagnosis.ModelSilent, diagnosis.Error, subject, fmt.Sprintf("the provider cannot be reached: %v", err), "correct base_url, or let the host reach it")
-	case isSick(status):
+	case isServerError(status):
 		d.add(diagnosis.ModelSilent, diagnosis.Warning, subject, fmt.Sprintf("the provider answers %d %s", status, http.StatusText(status)), "wait, or look at the provider's page of incidents")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		d.add(diagnosis.ModelRefuses, diagnosis.Error, subject, fmt.Sprintf("the provider refuses the key: %d %s", status, http.StatusText(status)), "set the variable of api_key to a key of this provider")
 	}
 }
 
-// isSick reports whether a status says that a server is at fault. 501 says that it lacks what it was asked for.
-func isSick(status int) bool {
+// isServerError reports whether a status is a fault of the server. 501 is none: the server lacks what it was asked for.
+func isServerError(status int) bool {
 	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }
 
@@ -114,13 +114,13 @@ func isSick(status int) bool {
 // fault of its own will do.
 func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, q config.Questions) {
 	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true}, q.Webhook, nil)
-	if err == nil && isSick(status) {
-		err = fmt.Errorf("it answers %d %s", status, http.StatusText(status))
-	}
-	if err != nil {
+	const fix = "start it, or correct webhook; what waits for people is posted for a day"
+	switch {
+	case err != nil:
 		reason := strings.ReplaceAll(err.Error(), q.Webhook, q.Origin()) // its path may be a secret
-		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", "the receiver of questions cannot be reached: "+reason,
-			"start it, or correct webhook; what waits for people is posted for a day")
+		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", "the receiver of questions cannot be reached: "+reason, fix)
+	case isServerError(status):
+		d.add(diagnosis.WebhookSilent, diagnosis.Warning, "[questions]", fmt.Sprintf("the receiver of questions answers %d %s", status, http.StatusText(status)), fix)
 	}
 }
 

@@ -16,7 +16,7 @@ while a host runs as well.`
 
 const peerKeyRotateHelp = `Rotate makes a new key and prints its public half. Peers that have the old one as
 verify_key refuse letters until they have the new one. Hosts that share a server sign
-with it at once; start any other host that runs anew.`
+with it at once; restart any other running host.`
 
 func (a *app) peerKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -43,7 +43,7 @@ func (a *app) topCommand() *cobra.Command {
 		Example: "  skep top\n  skep top --once\n  skep top --order cost\n  skep top --tenant acme -o json | jq '.agents[0]'",
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print one page and end")
-	order := cmd.Flags().String("order", topByWork, "`work` (the busiest agents first) or cost (the dearest tenants and agents first)")
+	order := cmd.Flags().String("order", topByWork, "the `ORDER` of the lists: work (the busiest agents first) or cost (the dearest tenants and agents first)")
 	tenant := tenantFlag(cmd)
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		if *order != topByWork && *order != topByCost {

@@ -13,9 +13,9 @@ import (
 	"skep/host/internal/store/pgtest"
 )
 
-// TestInterfaceGoesByServerClock: what a host's REST interface does for a time, as the proof that it sends a request on to
-// another host, goes by the server's clock: hosts whose own clocks were an hour apart took each other for callers.
-func TestInterfaceGoesByServerClock(t *testing.T) {
+// TestRESTUsesServerClock: what a host's REST interface does for a time, as the proof that it sends a request on to
+// another host, goes by the server's clock.
+func TestRESTUsesServerClock(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its host is on a server of its own")
 	public := strings.Replace(hosttest.ScriptSwarm, "[swarm]", "[swarm]\npublic = true", 1)

@@ -116,13 +116,15 @@ func (r *Registry) names() []string {
 	return names
 }
 
-// write updates the file if it lacks at least that much. What is learnt of a swarm is no part of a store: each host
-// that shares it learns for itself which swarms it reaches. A failed write is tried
-// again.
+// write updates the file if it lacks at least that much. A failed write is tried again. A store has no health: each
+// host checks for itself.
 func (r *Registry) write(least unsaved) {
+	if r.opt.Store != nil {
+		return
+	}
 	r.saving.Lock()
 	defer r.saving.Unlock()
-	if r.unsaved < least || r.opt.Store != nil {
+	if r.unsaved < least {
 		return
 	}
 	if err := writeFile(r.opt.Path, r.Entries()); err != nil {

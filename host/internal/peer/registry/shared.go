@@ -85,6 +85,8 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	if r.opt.Store == nil {
 		return nil
 	}
+	ctx, stop := context.WithTimeout(ctx, readTimeout)
+	defer stop()
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	return r.readStore(ctx)
@@ -161,8 +163,8 @@ func (r *Registry) setEntries(all []Entry, tokens map[string]string) {
 	r.schedule.wake()
 }
 
-// readAgainTime bounds the read after a change that has failed.
-const readAgainTime = 10 * time.Second
+// readTimeout bounds a read of the store that waits for no caller.
+const readTimeout = 10 * time.Second
 
 // swap makes a change of one entry last in the store: nil removes it. ok is false if another host has changed it
 // meanwhile. The caller holds saving.
@@ -178,7 +180,7 @@ func (r *Registry) swap(ctx context.Context, name string, is *Entry, token strin
 	now, ok, err := r.opt.Store.SwapSwarm(ctx, was, text)
 	switch {
 	case err != nil: // it may have happened, and the caller may have left
-		again, stop := context.WithTimeout(context.WithoutCancel(ctx), readAgainTime)
+		again, stop := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
 		_ = r.readStore(again)
 		return false, err

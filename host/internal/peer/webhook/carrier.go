@@ -38,13 +38,14 @@ type Carrier struct {
 	client *http.Client
 }
 
+var errRedirect = errors.New("it redirects, which is not followed; write where it is into webhook")
+
 // New returns a carrier. It starts nothing.
 func New(opt Options) *Carrier {
-	return &Carrier{opt, &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return gateway.ErrRedirect }}}
+	return &Carrier{opt, &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}}
 }
 
-// Carry makes one attempt. Any answer but 2xx may be a receiver that is being mended, so the message is
-// sent again; 410 says that it will take none.
+// Carry makes one attempt. 410 is final. Any other failure may pass, so the message is sent again.
 func (c *Carrier) Carry(ctx context.Context, d swarm.Delivery) gateway.Carried {
 	err := c.post(ctx, d)
 	var status *gateway.StatusError
@@ -74,15 +75,15 @@ func (c *Carrier) post(ctx context.Context, d swarm.Delivery) error {
 	req.Header.Set("webhook-signature", Sign(c.opt.Key, id, at, body))
 	resp, err := c.client.Do(req)
 	if err != nil {
-		if at := (*url.Error)(nil); errors.As(err, &at) {
-			err = at.Err // without the URL, whose path may be a secret
+		if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+			err = urlErr.Err // without the URL, whose path may be a secret
 		}
 		return err
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the webhook has not taken it: %w", gateway.StatusOf(resp))
+		return fmt.Errorf("the receiver has not taken it: %w", gateway.StatusOf(resp))
 	}
 	return nil
 }

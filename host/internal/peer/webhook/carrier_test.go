@@ -127,8 +127,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A receiver that takes a connection and never answers costs the attempt's time alone.
-func TestSlowReceiver(t *testing.T) {
+// An attempt whose context ends while the receiver is silent is made again later.
+func TestCancelled(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
