@@ -16,7 +16,7 @@ const KeyFileName = "letters.key"
 
 // OpenKeyFile reads a signing key, or makes one with its directory.
 func OpenKeyFile(path string) (key Key, made bool, err error) {
-	key, err = readKeyFile(path)
+	key, err = ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
@@ -25,7 +25,7 @@ func OpenKeyFile(path string) (key Key, made bool, err error) {
 	}
 	key = NewKey()
 	if err = atomicfile.CreateNew(path, 0o600, key.PEM()); errors.Is(err, fs.ErrExist) {
-		key, err = readKeyFile(path) // another process came first
+		key, err = ReadKeyFile(path) // another process came first
 		return key, false, err
 	}
 	if err != nil {
@@ -34,7 +34,8 @@ func OpenKeyFile(path string) (key Key, made bool, err error) {
 	return key, true, nil
 }
 
-func readKeyFile(path string) (key Key, err error) {
+// ReadKeyFile reads a signing key. A missing file is [fs.ErrNotExist].
+func ReadKeyFile(path string) (key Key, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return key, err

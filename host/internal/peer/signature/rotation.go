@@ -77,7 +77,7 @@ func lockNamed(f *os.File, path string, lock func(*os.File) error) (bool, error)
 
 // readLocked reads the keys at a path that is locked.
 func readLocked(path string) (r Rotation, err error) {
-	if r.Current, err = readKeyFile(path); err != nil {
+	if r.Current, err = ReadKeyFile(path); err != nil {
 		return r, err
 	}
 	if r.Old, err = readOptionalKey(path + oldSuffix); err != nil {
@@ -96,7 +96,7 @@ func readLocked(path string) (r Rotation, err error) {
 
 // readOptionalKey reads a key, nil for none.
 func readOptionalKey(path string) (*Key, error) {
-	key, err := readKeyFile(path)
+	key, err := ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -22,7 +22,7 @@ type Store interface {
 func OpenSharedKey(ctx context.Context, s Store, path string) (key Key, made bool, err error) {
 	text, err := s.ReadSecret(ctx, KeyFileName)
 	if errors.Is(err, fs.ErrNotExist) {
-		key, err = readKeyFile(path)
+		key, err = ReadKeyFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			key, err = NewKey(), nil
 		}
@@ -39,6 +39,3 @@ func OpenSharedKey(ctx context.Context, s Store, path string) (key Key, made boo
 	}
 	return key, made, nil
 }
-
-// ReadKeyFile reads a signing key. A missing file is [fs.ErrNotExist].
-func ReadKeyFile(path string) (Key, error) { return readKeyFile(path) }
