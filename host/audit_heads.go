@@ -25,7 +25,7 @@ func (t headTable) KeepHead(ctx context.Context, h audit.Head) error {
 	return t.member.KeepAuditHead(ctx, cluster.AuditHead(h))
 }
 
-// shareAudit names the host in its audit log, and makes the hosts record the heads of each other's.
+// shareAudit names the host in its audit log, and exchanges heads with the other hosts' logs.
 func (h *Host) shareAudit() error {
 	if h.member == nil {
 		return nil

@@ -338,8 +338,8 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 		<-turnsEnded
 		stop()
 	}()
-	moves := moves{h.swarm, h.store}
-	err := h.member.Run(ctx, moves)
+	work := moves{h.swarm, h.store}
+	err := h.member.Run(ctx, work)
 	switch {
 	case errors.Is(err, cluster.ErrFenced):
 		err = fmt.Errorf("%w: %w", errFenced, err)
@@ -354,7 +354,7 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 	h.running.EndLife()                                     // the others may not be told
 	defer context.AfterFunc(leaving, h.store.StopWaiting)() // a write heeds no context once it is handed over
 	saved := h.tokens.Save(leaving)                         // one that has left writes nothing
-	return errors.Join(err, saved, h.member.Leave(leaving, moves))
+	return errors.Join(err, saved, h.member.Leave(leaving, work))
 }
 
 // saveTokens writes which tokens were used, unless the server is away for long. A use after the host has left

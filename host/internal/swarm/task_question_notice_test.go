@@ -9,8 +9,8 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// noticing is a hive whose boss asks a person about each message, and then does nothing more. What
-// waits for people is put into outboxes, which nobody empties.
+// noticing is a hive whose boss asks a person about each message, and then does nothing more. Messages about
+// that stay in their outboxes.
 func noticing(t *testing.T, change ...func(*hive)) *hive {
 	return newHive(t, append(change, func(h *hive) {
 		h.opt.NoticeQuestions = true
@@ -35,7 +35,7 @@ func (h *hive) notice(key swarm.TaskKey) (swarm.Delivery, bool) {
 
 // A task that pauses has a message about its calls in the outbox, without what they ask; a host that
 // is started again delivers the same one. The task waits for no delivery: it stalls at once when it
-// goes on to nothing. The message is resolved then, and whoever it is for takes no part in the task.
+// goes on to nothing. The message is resolved then, and its receiver takes no part in the task.
 func TestQuestionNotice(t *testing.T) {
 	h := noticing(t)
 	key := h.mustPost("planted", task("t")).Task

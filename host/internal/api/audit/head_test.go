@@ -315,7 +315,7 @@ func TestManyHeads(t *testing.T) {
 	}
 }
 
-// TestForgedRows: what somebody else has written to the table breaks no log: rows that are no heads are left out, and
+// TestForgedRows: rows that no host has written break no log: rows that are no heads are left out, and
 // counted in the host's log once.
 func TestForgedRows(t *testing.T) {
 	t.Parallel()

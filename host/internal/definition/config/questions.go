@@ -8,7 +8,7 @@ import (
 
 // Questions is the [questions] table.
 type Questions struct {
-	// Webhook is where the host says that calls wait for people, empty for nowhere. Secret signs it.
+	// Webhook is the URL that is posted to when calls wait for people, empty for none. Secret signs the requests.
 	Webhook string
 	Secret  Secret
 }

@@ -182,7 +182,7 @@ func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequ
 	switch {
 	case out.gone:
 		log.Debug("message is in the outbox no more")
-	case out.needless:
+	case out.resolved:
 		log.Debug("message is not needed any more")
 		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.Wrapper.MessageID, "")
 	case out.accepted:

@@ -26,8 +26,8 @@ type outcome struct {
 	wait     time.Duration
 	// gone means that it is in the outbox no more.
 	gone bool
-	// needless means that it was not sent, and need not be.
-	needless bool
+	// resolved is [swarm.Delivery].Resolved: it was not sent.
+	resolved bool
 }
 
 // deliverWithRetry tries a message until the peer has accepted or refused it, or
@@ -39,7 +39,7 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		if p.Resolved {
-			return outcome{needless: true}
+			return outcome{resolved: true}
 		}
 		peer, err := r.opt.Peers.Peer(name)
 		if err != nil {
@@ -79,7 +79,7 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 			up = nil // it is up, and names its own time
 		}
 		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
-		again, kept := r.readAgain(ctx, outbox, box, p.Wrapper.MessageID)
+		again, kept := r.reloadMessage(ctx, outbox, box, p.Wrapper.MessageID)
 		if !kept {
 			return outcome{gone: true}
 		}
@@ -87,9 +87,9 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 	}
 }
 
-// readAgain reads a message between two attempts; kept is false when an erasure has taken it out of the
+// reloadMessage reads a message between two attempts; kept is false when an erasure has taken it out of the
 // outbox. It waits while the outbox cannot be read, and returns false when ctx ends.
-func (r *Router) readAgain(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) (p swarm.Delivery, kept bool) {
+func (r *Router) reloadMessage(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) (p swarm.Delivery, kept bool) {
 	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
 		p, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
 		if err == nil {

@@ -100,11 +100,11 @@ func Sign(key []byte, id, timestamp string, body []byte) string {
 type event struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	Data      asked     `json:"data"`
+	Data      eventData `json:"data"`
 }
 
-// asked names the calls that wait for people.
-type asked struct {
+// eventData names the calls that wait for people.
+type eventData struct {
 	Tenant   string `json:"tenant"`
 	Swarm    string `json:"swarm"`
 	Instance string `json:"instance"`
@@ -114,7 +114,7 @@ type asked struct {
 
 // encodeEvent returns the body of a message, the same for each attempt.
 func encodeEvent(d swarm.Delivery) ([]byte, error) {
-	e := event{Type: "question.asked", Timestamp: d.Since.UTC(), Data: asked{
+	e := event{Type: "question.asked", Timestamp: d.Since.UTC(), Data: eventData{
 		Tenant: d.Task.Tenant, Swarm: d.Task.Swarm, Instance: d.Task.Instance, Task: d.Task.Task,
 	}}
 	if err := json.Unmarshal([]byte(d.Wrapper.Payload.Body), &e.Data.QuestionNotice); err != nil {

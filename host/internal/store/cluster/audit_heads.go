@@ -63,9 +63,9 @@ var ErrNoAuditHeads = errors.New("no host has kept the head of an audit log ther
 func ReadAuditHeads(ctx context.Context, dsn string) (list []AuditHead, err error) {
 	s := session{dsn: dsn, settings: moveSettings, patience: beatPatience}
 	defer func() { err = errors.Join(err, s.close()) }()
-	var made bool
-	err = s.query(ctx, "SELECT to_regclass('audit_heads') IS NOT NULL", nil, func(r pgx.Rows) error { return r.Scan(&made) })
-	if err == nil && !made {
+	var exists bool
+	err = s.query(ctx, "SELECT to_regclass('audit_heads') IS NOT NULL", nil, func(r pgx.Rows) error { return r.Scan(&exists) })
+	if err == nil && !exists {
 		err = ErrNoAuditHeads
 	}
 	if err != nil {

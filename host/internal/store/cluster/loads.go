@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// loadTables are what each host has of limits that all hosts hold together. Who dies has nothing any more.
+// loadTables are what each host has of limits that all hosts hold together. A dead host's rows do not count.
 const loadTables = `
 CREATE TABLE IF NOT EXISTS loads (
 	hid  BIGINT NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS loads (
 	PRIMARY KEY (hid, name)
 ) WITH (fillfactor = 50);`
 
-// sharedLoads are numbers that hosts show each other with each beat. What the numbers count is the caller's.
+// sharedLoads are numbers that hosts show each other with each beat. The caller defines what they count.
 type sharedLoads struct {
 	own func() map[string]int64
 	// shown is what the server has of this host, nil for not known.

@@ -10,8 +10,8 @@ import (
 	"skep/host/internal/store/keyring"
 )
 
-// ServerSecrets are what hosts keep on a server that is no tenant's, and that only hosts read: a secret has
-// a name, and is wrapped with [store] keyring.
+// ServerSecrets are the secrets of hosts on a server. They belong to no tenant. A secret has a name, and is
+// wrapped with [store] keyring.
 type ServerSecrets struct {
 	db  *sql.DB
 	kek []byte
