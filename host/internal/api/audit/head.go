@@ -209,7 +209,7 @@ func (x *HeadExchange) checkOwn(h Head) error {
 
 // durableEnd returns the end of the log once it is on disk, with what other processes have written.
 func (l *Log) durableEnd() (chainEnd, error) {
-	if err := l.write(nil, true); err != nil {
+	if err := l.write(nil, 0, true); err != nil {
 		return chainEnd{}, err
 	}
 	l.mu.Lock()

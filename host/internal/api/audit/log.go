@@ -87,7 +87,7 @@ func Open(path string, opt Options) (*Log, error) {
 		return nil, err
 	}
 	l.file, l.size = file, -1
-	if err := l.write(nil, true); err != nil {
+	if err := l.write(nil, 0, true); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return l, nil
@@ -107,14 +107,7 @@ func (l *Log) open() (*os.File, error) {
 
 // Record writes an entry and returns when it is on disk.
 func (l *Log) Record(e Entry) error {
-	return l.countMissed(l.write([]Entry{e}, true))
-}
-
-func (l *Log) countMissed(err error) error {
-	if err != nil {
-		l.status.missed.Add(1)
-	}
-	return err
+	return l.write([]Entry{e}, 1, true)
 }
 
 // Head returns the number and the hash of the last entry that this process has
@@ -149,17 +142,20 @@ func (l *Log) sync() error {
 	return err
 }
 
-// write appends entries in one piece, and waits for the disk if it shall. Without entries
-// it only finds the end.
-func (l *Log) write(entries []Entry, durable bool) error {
+// write appends entries in one piece, and waits for the disk if it shall. A failure leaves
+// acts to count in a later entry. Without entries it only finds the end.
+func (l *Log) write(entries []Entry, acts int, durable bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.writeLocked(entries, durable)
+	return l.writeLocked(entries, acts, durable)
 }
 
 // writeLocked is write for a caller that holds mu.
-func (l *Log) writeLocked(entries []Entry, durable bool) (err error) {
+func (l *Log) writeLocked(entries []Entry, acts int, durable bool) (err error) {
 	defer func() {
+		if err != nil {
+			l.status.missed.Add(int64(acts)) // before retryWrite sees the error
+		}
 		if err != nil || len(entries) > 0 { // to find the end shows not that the log can be written
 			l.noteWrite(err)
 		}

@@ -103,7 +103,7 @@ func (l *Log) flush() error {
 	out, rest := r.selectEntries(list, others, l.opt.Now())
 	var err error
 	if len(out) > 0 {
-		if err = l.write(out, true); err != nil {
+		if err = l.write(out, 0, true); err != nil {
 			for _, e := range out {
 				rest += e.Count
 			}

@@ -46,15 +46,19 @@ func (l *Log) noteWrite(err error) {
 
 // retryWrite writes an entry about the gap after a failure.
 func (l *Log) retryWrite() {
-	missed, last := l.status.missed.Load(), l.LastError()
+	last := l.LastError() // first: the acts of a failure are counted before its error is seen
+	missed := l.status.missed.Load()
 	if missed == 0 && last == nil {
 		return
 	}
-	reason := fmt.Sprintf("%d acts could not be written", missed)
+	reason := "refusals could not be written" // they count on in the next summary
+	if missed > 0 {
+		reason = fmt.Sprintf("%d acts could not be written", missed)
+	}
 	if last != nil {
 		reason += ": " + last.Error()
 	}
-	if l.write([]Entry{{Act: actGap, Outcome: Failed, Count: missed, Reason: reason}}, true) == nil {
+	if l.write([]Entry{{Act: actGap, Outcome: Failed, Count: missed, Reason: reason}}, 0, true) == nil {
 		l.status.missed.Add(-missed)
 	}
 }

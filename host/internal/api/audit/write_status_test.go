@@ -1,7 +1,9 @@
 package audit_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,40 @@ func TestTrouble(t *testing.T) {
 			t.Fatalf("the log says that %d acts are missing, %v, %v:\n%s", missed, err, l.LastError(), read(t, path))
 		}
 	}
+}
+
+// The acts of a failure are counted when its error can be seen: the entry about the gap
+// would otherwise count none.
+func TestMissedBeforeError(t *testing.T) {
+	t.Parallel()
+	logged := &missedAtError{}
+	path := filepath.Join(t.TempDir(), audit.Name)
+	l := open(t, path, audit.Options{Logger: slog.New(logged)})
+	logged.log = l
+	l.Break()
+	if err := l.Record(audit.Entry{Act: "tenant.erase"}); err == nil {
+		t.Fatal("a broken log takes entries")
+	}
+	if logged.missed != 1 {
+		t.Errorf("%d acts are missing when the failure is logged, want 1", logged.missed)
+	}
+}
+
+// missedAtError notes how many acts are missing when the log tells a failure.
+type missedAtError struct {
+	slog.Handler
+	log    *audit.Log
+	missed int64
+}
+
+func (m *missedAtError) Enabled(context.Context, slog.Level) bool { return true }
+func (m *missedAtError) WithAttrs([]slog.Attr) slog.Handler       { return m }
+
+func (m *missedAtError) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelError {
+		m.missed = m.log.Missed()
+	}
+	return nil
 }
 
 // A log that was closed is in no trouble.
