@@ -305,9 +305,17 @@ func (h *Host) ready(ctx context.Context) error {
 // errFenced: the other hosts have gone on without this one.
 var errFenced = errors.New("this host gave no sign of life for longer than [cluster] ttl, and the other hosts have taken its tasks: start it again")
 
-// explainFence says what a write that was fenced means where hosts share the server: it may come
+// explainFence says what it means that this host was fenced.
+func explainFence(err error) error {
+	if errors.Is(err, cluster.ErrFenced) {
+		return fmt.Errorf("%w: %w", errFenced, err)
+	}
+	return err
+}
+
+// explainWrite says what a write that was fenced means where hosts share the server: it may come
 // before the sign of life that finds the same. A server that has lost writes says so itself.
-func (h *Host) explainFence(err error) error {
+func (h *Host) explainWrite(err error) error {
 	if h.isShared() && errors.Is(err, swarm.ErrFenced) && !errors.Is(err, errFenced) && !errors.Is(err, sqlite.ErrLost) {
 		return fmt.Errorf("%w: %w", errFenced, err)
 	}
@@ -320,9 +328,9 @@ type moves struct {
 	store *sqlite.Store
 }
 
-// Fenced implements [cluster.Moves]. Turns end, and no write is waited for: its connection may lose all packets.
-func (m moves) Fenced(err error) {
-	m.Runtime.End(fmt.Errorf("%w: %w", errFenced, err))
+// Ended implements [cluster.Moves]. Turns end, and no write is waited for: its connection may lose all packets.
+func (m moves) Ended(err error) {
+	m.Runtime.End(explainFence(err))
 	m.store.StopWaiting()
 }
 
@@ -339,14 +347,9 @@ func (h *Host) runShared(ctx context.Context, turnsEnded <-chan struct{}) error 
 		stop()
 	}()
 	work := moves{h.swarm, h.store}
-	err := h.member.Run(ctx, work)
-	switch {
-	case errors.Is(err, cluster.ErrFenced):
-		err = fmt.Errorf("%w: %w", errFenced, err)
-		h.swarm.End(err)
+	err := explainFence(h.member.Run(ctx, work))
+	if errors.Is(err, errFenced) {
 		return err
-	case err != nil:
-		h.swarm.End(err)
 	}
 	leaving, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer done()

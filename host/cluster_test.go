@@ -17,14 +17,14 @@ func TestExplainFence(t *testing.T) {
 	shared := &Host{opt: Options{Config: &config.Config{}}}
 	shared.opt.Config.Cluster.Advertise = "https://a"
 	fenced, lost := fmt.Errorf("write: %w", swarm.ErrFenced), fmt.Errorf("%w: %w", swarm.ErrFenced, sqlite.ErrLost)
-	if err := shared.explainFence(fenced); !errors.Is(err, errFenced) || !errors.Is(err, swarm.ErrFenced) {
+	if err := shared.explainWrite(fenced); !errors.Is(err, errFenced) || !errors.Is(err, swarm.ErrFenced) {
 		t.Errorf("fenced: %v", err)
 	}
-	if err := shared.explainFence(lost); errors.Is(err, errFenced) || !errors.Is(err, sqlite.ErrLost) {
+	if err := shared.explainWrite(lost); errors.Is(err, errFenced) || !errors.Is(err, sqlite.ErrLost) {
 		t.Errorf("lost: %v", err)
 	}
 	alone := &Host{opt: Options{Config: &config.Config{}}}
-	if err := alone.explainFence(fenced); errors.Is(err, errFenced) {
+	if err := alone.explainWrite(fenced); errors.Is(err, errFenced) {
 		t.Errorf("alone: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if end := h.store.End(); end != nil && errors.Is(err, swarm.ErrFenced) {
 		err = errors.Join(end, h.recordLoss(end)) // it has the reason
 	}
-	return errors.Join(h.explainFence(err), h.Close())
+	return errors.Join(h.explainWrite(err), h.Close())
 }
 
 // boundStop lets no write wait for a server that is away once [leaveTime] has passed after the grace of a

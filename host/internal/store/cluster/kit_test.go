@@ -34,13 +34,13 @@ type testHost struct {
 	gainFails error
 	// ended is work that is not to be done any more.
 	ended []ID
-	// hangs, unless it is nil, is closed once Gained has begun, which then returns when fenced is closed.
-	hangs, fenced chan struct{}
+	// hangs, unless it is nil, is closed once Gained has begun, which then returns when endedWork is closed.
+	hangs, endedWork chan struct{}
 }
 
-func (h *testHost) Fenced(error) {
-	if h.fenced != nil {
-		close(h.fenced)
+func (h *testHost) Ended(error) {
+	if h.endedWork != nil {
+		close(h.endedWork)
 	}
 }
 
@@ -54,7 +54,7 @@ func (h *testHost) Gained(_ context.Context, list []Slot) error {
 	}
 	if h.hangs != nil {
 		close(h.hangs)
-		<-h.fenced
+		<-h.endedWork
 		return ErrFenced
 	}
 	for _, s := range list {

@@ -199,26 +199,40 @@ func TestUnservedSlots(t *testing.T) {
 	wantShares(t, a)
 }
 
-// TestFencedWhileWriteHangs: a host that is fenced ends its work before it waits for what is under way, as a write on
-// a connection that loses all packets, which ends with the work alone.
-func TestFencedWhileWriteHangs(t *testing.T) {
+// TestEndsWhileWriteHangs: a host whose membership ends for an error ends its work before it waits for what is under
+// way, as a write on a connection that loses all packets, which ends with the work alone.
+func TestEndsWhileWriteHangs(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Schema(t)
-	a := joinHost(t, dsn)
-	a.hangs, a.fenced = make(chan struct{}), make(chan struct{})
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(t.Context(), a) }()
-	<-a.hangs
-	change(t, dsn, "UPDATE hosts SET dead = true")
-	select {
-	case err := <-ended:
-		if !errors.Is(err, ErrFenced) {
-			t.Errorf("Run() = %v", err)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Error("a host that is fenced waits for a write that hangs")
-		close(a.fenced)
-		<-ended
+	const otherFile = `UPDATE inforce SET generation = 1000, config = replace(config, '"1"', '"2"')`
+	for name, one := range map[string]struct {
+		change string
+		want   error
+	}{
+		"fenced":     {"UPDATE hosts SET dead = true", ErrFenced},
+		"level":      {"UPDATE feature_level SET level = 1000", ErrLevel},
+		"other file": {otherFile, errConfig},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.Schema(t)
+			a := joinConfigHost(t, dsn, "1")
+			a.opts.Now, a.opts.TTL = time.Now, testBeat // after which it follows no longer
+			a.hangs, a.endedWork = make(chan struct{}), make(chan struct{})
+			ended := make(chan error, 1)
+			go func() { ended <- a.Run(t.Context(), a) }()
+			<-a.hangs
+			change(t, dsn, one.change)
+			select {
+			case err := <-ended:
+				if !errors.Is(err, one.want) {
+					t.Errorf("Run() = %v", err)
+				}
+			case <-time.After(2 * time.Minute):
+				t.Error("a host whose membership has ended waits for a write that hangs")
+				close(a.endedWork)
+				<-ended
+			}
+		})
 	}
 }
 
@@ -227,9 +241,14 @@ func TestWorkFails(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Schema(t)
 	a, b := joinHost(t, dsn), joinHost(t, dsn)
-	a.gainFails = errors.New("a disk that is full")
+	a.gainFails, a.endedWork = errors.New("a disk that is full"), make(chan struct{})
 	if err := a.Run(t.Context(), a); !errors.Is(err, a.gainFails) {
 		t.Fatalf("Run() = %v", err)
+	}
+	select {
+	case <-a.endedWork:
+	default:
+		t.Error("its other work was not ended")
 	}
 	a.gainFails = nil
 	change(t, dsn, "UPDATE hosts SET dead = true WHERE hid = 1")

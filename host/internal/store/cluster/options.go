@@ -57,9 +57,9 @@ type Moves interface {
 	Losing(ctx context.Context, slots []Slot) error
 	// Undone returns which of some pieces of work are still to be done, wherever. It changes nothing.
 	Undone(ctx context.Context, work []ID) ([]ID, error)
-	// Fenced is called when the host is fenced, before what is under way is waited for: a write of it may hang, and
-	// nothing that it writes counts. It ends all work and returns at once.
-	Fenced(err error)
+	// Ended is called when the membership ends for an error, before what is under way is waited for: a write of it
+	// may hang. It ends all work and returns at once.
+	Ended(err error)
 }
 
 // ErrFenced means that the other hosts have taken this one for dead. What it does from then on

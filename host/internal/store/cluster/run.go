@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,10 +27,10 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	followed := make(chan error, 1)
 	go func() { followed <- m.followConfig(inner, stop) }()
 	err := m.beatAll(inner, beaten, woken)
-	if errors.Is(err, ErrFenced) {
-		moves.Fenced(err)
-	}
 	stop(err)
+	if cause := cmp.Or(err, context.Cause(inner)); !errors.Is(cause, context.Canceled) {
+		moves.Ended(cause)
+	}
 	close(beaten)
 	others.Wait()
 	return errors.Join(err, <-moved, <-followed)
