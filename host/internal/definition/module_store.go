@@ -60,7 +60,11 @@ func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Mod
 	s.pinned[digest]++
 	s.mu.Unlock()
 	context.AfterFunc(ctx, func() { s.unpin(digest) })
-	return s.load(ctx, digest)
+	m, err := s.load(ctx, digest)
+	if isGone(err) {
+		err = &capability.ModuleGoneError{Err: err}
+	}
+	return m, err
 }
 
 func (s *moduleStore) unpin(digest string) {

@@ -2,8 +2,13 @@ package definition
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"testing"
 	"testing/synctest"
+
+	"skep/host/internal/turn/capability"
 )
 
 // A module that a turn is run on again stays loaded while the turn runs.
@@ -42,4 +47,20 @@ func TestRerunModuleIsLetGo(t *testing.T) {
 			t.Errorf("pinned are %v when no turn runs", s.pinned)
 		}
 	})
+}
+
+// A module without a sound copy is gone; one whose copy cannot be read now is not.
+func TestModuleGone(t *testing.T) {
+	t.Parallel()
+	s, digest := newTestModules(t), digestOf([]byte("one"))
+	var gone *capability.ModuleGoneError
+	if _, err := s.Module(t.Context(), digest); !errors.As(err, &gone) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a copy: %v", err)
+	}
+	if err := os.Chmod(string(s.dir), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Module(t.Context(), digest); err == nil || errors.As(err, &gone) {
+		t.Errorf("in a directory that others can change: %v", err)
+	}
 }

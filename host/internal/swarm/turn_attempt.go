@@ -69,6 +69,12 @@ func (t *Turn) Journal(w JournalWrite) (casOK bool, err error) {
 	return casOK, nil
 }
 
+// RetryStore repeats a call of a store while it fails, until ctx ends: what fails for a moment must
+// not end the turn. what is for the log, as attrs are.
+func (t *Turn) RetryStore(ctx context.Context, call func() error, what string, attrs ...any) error {
+	return t.rt.retryStore(ctx, call, what, append(attrs, "task_id", t.task.key.Task, "turn", t.row.N)...)
+}
+
 // isJournaled reports whether a write of the journal is in the store, and how it decided
 // the write's Cas.
 func (t *Turn) isJournaled(w JournalWrite) (casOK, stored bool) {

@@ -418,7 +418,7 @@ func (s storedModules) Module(_ context.Context, digest string) (Module, error) 
 	if m, ok := s[digest]; ok {
 		return m, nil
 	}
-	return nil, errors.New("it is not in the module store")
+	return nil, &ModuleGoneError{errors.New("it is not in the module store")}
 }
 
 // A turn is run again on the module it began on, whatever its agent has now.

@@ -32,9 +32,17 @@ func isRepeatable(m Module) bool {
 // Modules finds the modules of recorded turns.
 type Modules interface {
 	// Module returns the module with a digest, even if no agent uses it any more. It stays
-	// loaded until ctx ends.
+	// loaded until ctx ends. An error is a [*ModuleGoneError] for a module that this host cannot
+	// run; any other may pass.
 	Module(ctx context.Context, digest string) (Module, error)
 }
+
+// ModuleGoneError is why a host cannot run a module: there is no sound copy, or it is refused.
+type ModuleGoneError struct{ Err error }
+
+func (e *ModuleGoneError) Error() string { return e.Err.Error() }
+
+func (e *ModuleGoneError) Unwrap() error { return e.Err }
 
 // Agent names an agent of a tenant's swarm. If the definition has a digest, it names an
 // agent of the definition, which tenants share.
@@ -131,9 +139,12 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	b.Limits = b.Limits.WithDefaults()
 	if past := t.PriorAttempt(); past != nil {
 		var err error
-		b, err = x.recordedBinding(ctx, b, past.Header)
+		b, err = x.recordedBinding(ctx, t, b)
 		if err == nil && len(past.Answers) > 0 && !isRepeatable(b.Module) {
 			err = errors.New("a process does not repeat its turn up to where it waited")
+		}
+		if errors.Is(err, errModuleUnread) {
+			return fail("host", err.Error())
 		}
 		if err != nil {
 			return fail(swarm.CauseModule, err.Error())

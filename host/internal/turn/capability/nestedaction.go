@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,12 @@ func (o *ops) findActionModule(a *Action, digest string) (ActionModule, *abi.Err
 			return nil, o.j.diverged(abi.OpAction, "the action %q ran on the module %s, which this host does not have any more", a.Name, digest)
 		}
 		var err error
-		if m, err = o.modules.Module(o.j.ctx, digest); err != nil {
+		m, err = loadRecorded(o.j.ctx, o.turn, o.modules, digest)
+		if errors.Is(err, errModuleUnread) {
+			o.j.fail("host", "", fmt.Sprintf("the module %s of the action %q: %v", digest, a.Name, err))
+			return nil, o.j.stoppedError(abi.OpAction)
+		}
+		if err != nil {
 			return nil, o.j.diverged(abi.OpAction, "the action %q ran on the module %s, which this host cannot run any more: %v", a.Name, digest, err)
 		}
 	}

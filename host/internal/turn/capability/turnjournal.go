@@ -38,29 +38,6 @@ func openJournal(ctx context.Context, t *swarm.Turn, b Binding, recipe string) (
 	return j, nil
 }
 
-// recordedBinding returns the binding for a turn that an earlier attempt began.
-func (x *Executor) recordedBinding(ctx context.Context, current Binding, h *swarm.TurnHeader) (Binding, error) {
-	b := current
-	if err := json.Unmarshal(h.Limits, &b.Limits); err != nil {
-		return b, fmt.Errorf("the turn's recorded limits cannot be read: %w", err)
-	}
-	if h.Recipe != x.recipe {
-		return b, fmt.Errorf("the turn began on another version of skep or another CPU (%s, here %s), where it cannot be repeated", h.Recipe, x.recipe)
-	}
-	if h.Module == current.Module.Digest() {
-		return b, nil
-	}
-	if x.modules == nil {
-		return b, fmt.Errorf("the turn began on the module %s, which this host does not have any more; its agent now has %s", h.Module, current.Module.Digest())
-	}
-	m, err := x.modules.Module(ctx, h.Module)
-	if err != nil {
-		return b, fmt.Errorf("the turn began on the module %s, which this host cannot run any more: %w", h.Module, err)
-	}
-	b.Module = m
-	return b, nil
-}
-
 // turnOutcome is the outcome of a turn.
 func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
 	out := swarm.Outcome{Calls: j.shapes.finish(), Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}, Memory: res.Memory}
