@@ -23,57 +23,7 @@ func (a *app) tenantCommand() *cobra.Command {
 		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
 		Long: `Tenant commands work on a data directory. List and export also work while a host
 uses it, erase then has the host do it, and usage asks the host; rotate needs the directory for itself.`,
-	}, a.tenantListCommand(), a.tenantExportCommand(), a.withCallFlags(a.tenantUsageCommand()), a.withCallFlags(a.tenantEraseCommand()), a.tenantRotateCommand())
-}
-
-func (a *app) tenantListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List who keeps what", Args: atMost(0),
-		Example: "  skep tenant list\n  skep tenant list -o json | jq -r '.tenants[].tenant'",
-		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
-			list, err := d.Tenants(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printTenants(list)
-		}),
-	}
-}
-
-// tenantJSON is the JSON of a tenant.
-type tenantJSON struct {
-	Tenant string `json:"tenant"`
-	Tasks  int64  `json:"tasks"`
-	Bytes  int64  `json:"bytes"`
-}
-
-func (a *app) printTenants(list []datadir.Tenant) error {
-	if a.json() {
-		out := struct {
-			Tenants []tenantJSON `json:"tenants"`
-		}{[]tenantJSON{}}
-		for _, t := range list {
-			out.Tenants = append(out.Tenants, tenantJSON{t.Name, t.Tasks, t.Bytes})
-		}
-		return a.printJSON(out)
-	}
-	if len(list) == 0 {
-		a.notef("no tenant keeps anything")
-		return nil
-	}
-	wide := len("TENANT")
-	for _, t := range list {
-		wide = max(wide, len(printable(t.Name)))
-	}
-	if err := a.printf("%s\n", a.dataStyle().dim(pad("TENANT", wide)+"  TASKS  BYTES")); err != nil {
-		return err
-	}
-	for _, t := range list {
-		if err := a.printf("%s  %5d  %s\n", pad(printable(t.Name), wide), t.Tasks, quantity(uint64(max(0, t.Bytes)))); err != nil {
-			return err
-		}
-	}
-	return nil
+	}, a.withCallFlags(a.tenantListCommand()), a.tenantExportCommand(), a.withCallFlags(a.tenantUsageCommand()), a.withCallFlags(a.tenantEraseCommand()), a.tenantRotateCommand())
 }
 
 const tenantExportHelp = `Export writes all that is kept of a tenant, readable, as JSON lines: its tasks,

@@ -116,10 +116,7 @@ func (a *app) printQuota(u client.UsageReport) error {
 	}
 	rows := [][]string{{"QUOTA", "USED", "LIMIT", "LEFT"}}
 	for _, q := range u.Quota {
-		text := func(n int64) string { return quantity(uint64(max(0, n))) }
-		if q.Name == "usd_per_day" {
-			text = moneyText
-		}
+		text := quotaNumber(q.Name)
 		limit, left := "none", "-"
 		if q.Limit != nil && q.Left != nil {
 			limit, left = text(*q.Limit), text(*q.Left)

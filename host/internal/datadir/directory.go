@@ -7,13 +7,17 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/cluster"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
 )
 
 // Data is a data directory that commands work on without a host. Those that
@@ -42,17 +46,30 @@ type Tenant struct {
 	Name  string
 	Tasks int64
 	Bytes int64
+	// Quota has the quotas that hold for the whole store, with what is used of them.
+	Quota []swarm.QuotaUse
 }
 
 // keyringName is the name of the keyring in a data directory.
 const keyringName = "keyring"
 
-// Tenants lists who keeps anything, also while a host uses the directory.
-func (d Data) Tenants(ctx context.Context) (list []Tenant, err error) {
+// Tenants lists who keeps anything, and the tenants of limits that have a quota, by name, also while a
+// host uses the directory.
+func (d Data) Tenants(ctx context.Context, limits map[string]swarm.Tenant) (list []Tenant, err error) {
 	err = d.read(ctx, func(r *sqlite.Reader) error {
 		found, err := r.Tenants(ctx)
+		kept := map[string]swarm.Footprint{}
+		for name, limit := range limits {
+			if limit.Quota != (swarm.Quota{}) {
+				kept[name] = swarm.Footprint{}
+			}
+		}
 		for _, h := range found {
-			list = append(list, Tenant{h.Tenant, h.Tasks, h.Bytes})
+			kept[h.Tenant] = h.Footprint
+		}
+		for _, name := range slices.Sorted(maps.Keys(kept)) {
+			has := kept[name]
+			list = append(list, Tenant{name, has.Tasks, has.Bytes, limits[name].Quota.StoredUse(has, time.Now())})
 		}
 		return err
 	})

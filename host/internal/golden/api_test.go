@@ -27,7 +27,7 @@ var endpoints = []struct{ method, path, role string }{
 	{"GET", "/skep/v1/definition", "ada"}, {"DELETE", "/skep/v1/definition", "ada"}, {"GET", "/skep/v1/peers", "ada"}, {"DELETE", "/skep/v1/peers/absent", "ada"},
 	{"POST", "/skep/v1/peers/absent/ping", "ada"}, {"GET", "/skep/v1/gateways", "ada"}, {"GET", "/skep/v1/gateways/absent", "ada"}, {"POST", "/skep/v1/partners/absent/ping", "ada"}, {"GET", "/skep/v1/dead-letters", "ada"}, {"POST", "/skep/v1/dead-letters/absent/resend", "ada"},
 	{"GET", "/skep/v1/pulse?kind=x", "alice"}, {"GET", "/skep/v1/questions", "alice"}, {"POST", "/skep/v1/questions/answer", "alice"},
-	{"GET", "/skep/v1/log/level", "ops"}, {"POST", "/skep/v1/log/level", "ops"}, {"GET", "/skep/v1/usage", "ada"}, {"GET", "/skep/v1/plan", "ops"}, {"POST", "/skep/v1/reload", "ops"}, {"GET", "/skep/v1/cluster", "ops"}, {"POST", "/skep/v1/cluster/hosts/7/drain", "ops"}, {"POST", "/skep/v1/cluster/finalize", "ops"}, {"POST", "/skep/v1/tokens", "ada"}, {"GET", "/skep/v1/tokens", "ada"}, {"DELETE", "/skep/v1/tokens/absent", "ada"},
+	{"GET", "/skep/v1/log/level", "ops"}, {"POST", "/skep/v1/log/level", "ops"}, {"GET", "/skep/v1/usage", "ada"}, {"GET", "/skep/v1/tenants", "ada"}, {"GET", "/skep/v1/plan", "ops"}, {"POST", "/skep/v1/reload", "ops"}, {"GET", "/skep/v1/cluster", "ops"}, {"POST", "/skep/v1/cluster/hosts/7/drain", "ops"}, {"POST", "/skep/v1/cluster/finalize", "ops"}, {"POST", "/skep/v1/tokens", "ada"}, {"GET", "/skep/v1/tokens", "ada"}, {"DELETE", "/skep/v1/tokens/absent", "ada"},
 }
 
 // deep is more nested than the host reads.

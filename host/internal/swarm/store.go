@@ -168,6 +168,8 @@ type Tenants interface {
 	// HasData reports whether Erase would remove anything: a task, a value, a name, a
 	// token, a key.
 	HasData(ctx context.Context, tenant string) (bool, error)
+	// TenantNames lists the tenants of which [Tenants.HasData] is true, by name.
+	TenantNames(ctx context.Context) ([]string, error)
 	// Export writes all data of a tenant as JSON lines. It reads a page at a time;
 	// a row that changes meanwhile is written as it is when its page is read.
 	Export(ctx context.Context, tenant string, w io.Writer) error

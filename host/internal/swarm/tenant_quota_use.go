@@ -1,6 +1,30 @@
 package swarm
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// TenantNames lists the tenants of the file and those that keep anything, by name.
+func (r *Runtime) TenantNames(ctx context.Context) ([]string, error) {
+	kept, err := r.store.TenantNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.AppendSeq(kept, maps.Keys(r.quotas))
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// KnowsTenant reports whether a tenant is one of [Runtime.TenantNames].
+func (r *Runtime) KnowsTenant(ctx context.Context, tenant string) (bool, error) {
+	if _, configured := r.quotas[tenant]; configured {
+		return true, nil
+	}
+	return r.store.HasData(ctx, tenant)
+}
 
 // QuotaUse is how much of a quota a tenant uses.
 type QuotaUse struct {
@@ -34,12 +58,12 @@ func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (Footprint, []Quo
 		{Name: "tasks", Limit: int64(quota.Tasks), Used: int64(max(open, has.running+has.tasks)), Local: quota.Tasks <= 0 && r.share.cluster != nil},
 		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows + r.othersWaiting(tenant)), Local: quota.Queue <= 0 && r.share.cluster != nil},
 	}
-	return kept, append(use, quota.StoredUse(kept, dayOf(r.now()))...), nil
+	return kept, append(use, quota.StoredUse(kept, r.now())...), nil
 }
 
-// StoredUse is how much of the quotas that hold for the whole store is used on a day.
-func (q Quota) StoredUse(kept Footprint, today int64) []QuotaUse {
-	if kept.Day != today {
+// StoredUse is how much of the quotas that hold for the whole store is used by now.
+func (q Quota) StoredUse(kept Footprint, now time.Time) []QuotaUse {
+	if kept.Day != dayOf(now) {
 		kept.Made, kept.Spend = 0, Spend{}
 	}
 	return []QuotaUse{

@@ -58,6 +58,7 @@ func skepRoutes() []route {
 		{http.MethodPost, lookPath, auth.Admin, (*call).lookAtTask},
 		{http.MethodPost, skepPrefix + "tasks/{task_id}/cancel", auth.User, (*call).cancelTask},
 		{http.MethodPost, skepPrefix + "agents/{agent}/release", auth.Operator, (*call).releaseAgent},
+		{http.MethodGet, skepPrefix + "tenants", auth.Admin, (*call).listTenants},
 		{http.MethodPost, skepPrefix + "tenants/{tenant}/erase", auth.Operator, (*call).eraseTenant},
 		{http.MethodGet, skepPrefix + "definition", auth.Admin, (*call).showDefinition},
 		{http.MethodDelete, skepPrefix + "definition", auth.Admin, (*call).unloadDefinition},

@@ -97,6 +97,10 @@ type Usage interface {
 	Usage(ctx context.Context, q swarm.UsageQuery) ([]swarm.UsageGroup, error)
 	// QuotaUse returns how much a tenant stores, and uses of each of its quotas.
 	QuotaUse(ctx context.Context, tenant string) (swarm.Footprint, []swarm.QuotaUse, error)
+	// TenantNames lists the tenants of the file and those that keep anything, by name.
+	TenantNames(ctx context.Context) ([]string, error)
+	// KnowsTenant reports whether a tenant is one of TenantNames.
+	KnowsTenant(ctx context.Context, tenant string) (bool, error)
 }
 
 // Quarantine serves the route that releases agents.

@@ -110,14 +110,11 @@ func (c *call) usage() error {
 	}
 	out.addGroups(q.By, groups, int(limit))
 	if q.Tenant != "" {
-		kept, quota, err := c.h.usage.QuotaUse(c.ctx(), q.Tenant)
+		use, err := c.tenantUse(q.Tenant)
 		if err != nil {
 			return err
 		}
-		out.Stored = &storedUse{max(0, kept.Bytes), max(0, kept.Tasks)}
-		for _, one := range quota {
-			out.Quota = append(out.Quota, newQuotaUse(one))
-		}
+		out.Stored, out.Quota = &use.Stored, use.Quota
 	}
 	return c.reply(out)
 }

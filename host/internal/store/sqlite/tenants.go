@@ -21,8 +21,8 @@ type TenantUsage struct {
 
 // tenantsQuery lists all tenants that a row names. What the host itself keeps is of
 // no tenant.
-const tenantsQuery = `SELECT tenant, bytes, tasks FROM tenants
-	UNION ALL SELECT tenant, 0, 0 FROM (
+const tenantsQuery = `SELECT tenant, bytes, tasks, day, made, tokens, micro_usd FROM tenants
+	UNION ALL SELECT tenant, 0, 0, 0, 0, 0, 0 FROM (
 		SELECT tenant FROM instances UNION SELECT tenant FROM tokens UNION SELECT tenant FROM definitions
 		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys UNION SELECT tenant FROM namers
 		UNION SELECT tenant FROM gateway_realms UNION SELECT tenant FROM quarantine
@@ -42,7 +42,7 @@ func (s *Store) Tenants(ctx context.Context) ([]TenantUsage, error) {
 func (s *Store) namedTenants(ctx context.Context) ([]TenantUsage, error) {
 	list, err := readRows(ctx, s.readers.queryText(tenantsQuery), func(rows *sql.Rows) (h TenantUsage, err error) {
 		var tenant []byte
-		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks)
+		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks, &h.Day, &h.Made, &h.Tokens, &h.MicroUSD)
 		h.Tenant = string(tenant)
 		return h, err
 	})
@@ -74,6 +74,15 @@ func (s *Store) tenantsOfKeys(known []TenantUsage) (more []TenantUsage) {
 func (s *Store) HasData(ctx context.Context, tenant string) (bool, error) {
 	list, err := s.Tenants(ctx)
 	return containsTenant(list, tenant), err
+}
+
+// TenantNames implements [swarm.Tenants].
+func (s *Store) TenantNames(ctx context.Context) (names []string, err error) {
+	list, err := s.Tenants(ctx)
+	for _, h := range list {
+		names = append(names, h.Tenant)
+	}
+	return names, err
 }
 
 func containsTenant(list []TenantUsage, tenant string) bool {

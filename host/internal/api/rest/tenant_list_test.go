@@ -1,0 +1,83 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/swarm"
+)
+
+// listedTenants lists tenants page by page as "TENANT TASKS".
+func listedTenants(t *testing.T, h *testHost, token string) (names []string, uses map[string]map[string][2]int64) {
+	t.Helper()
+	uses = map[string]map[string][2]int64{}
+	for after := ""; ; {
+		a := h.do(request{path: "/skep/v1/tenants?limit=1&after=" + after, token: token})
+		var page struct {
+			Tenants []struct {
+				Tenant string
+				Stored struct{ Bytes, Tasks int64 }
+				Quota  []struct {
+					Name        string
+					Used        int64
+					Limit, Left *int64
+				}
+			}
+			Next      *string
+			SpeaksFor string `json:"speaks_for"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK || page.SpeaksFor != "store" || len(page.Tenants) > 1 {
+			t.Fatalf("as %s after %q: %d %s %v", token, after, a.status, a.body, err)
+		}
+		for _, one := range page.Tenants {
+			names, uses[one.Tenant] = append(names, one.Tenant), map[string][2]int64{"stored": {one.Stored.Bytes, one.Stored.Tasks}}
+			for _, q := range one.Quota {
+				if q.Limit != nil {
+					uses[one.Tenant][q.Name] = [2]int64{q.Used, *q.Left}
+				}
+			}
+		}
+		if page.Next == nil {
+			return names, uses
+		}
+		after = *page.Next
+	}
+}
+
+// Operators see what every tenant of the file or of the store keeps, and of each quota what is used and
+// left; admins their own tenant, users none.
+func TestTenantList(t *testing.T) {
+	t.Parallel()
+	var entries []audit.Entry
+	h := watchedHost(t, &entries, func(h *testHost) {
+		h.limits.Tenants = map[string]swarm.Tenant{
+			"acme": {Quota: swarm.Quota{Tasks: 5, Storage: 100 << 20, MessagesPerDay: 100, SpendPerDay: swarm.Spend{MicroUSD: 7e6}}}, "quiet": {},
+		}
+	})
+	names, uses := listedTenants(t, h, "default/operator/op")
+	if !slices.Equal(names, []string{"acme", "default", "quiet"}) {
+		t.Errorf("an operator sees %v", names)
+	}
+	acme := uses["acme"]
+	if len(acme) != 5 || acme["stored"][0] == 0 || acme["stored"][1] == 0 || acme["tasks"][0]+acme["tasks"][1] != 5 ||
+		acme["storage"][0] == 0 || acme["storage"][0]+acme["storage"][1] != 100<<20 || acme["messages_per_day"][0] == 0 || acme["usd_per_day"] != [2]int64{0, 7e6} {
+		t.Errorf("acme uses %v", acme)
+	}
+	if len(uses["default"]) != 1 || uses["quiet"]["stored"] != [2]int64{} {
+		t.Errorf("without quotas: %v", uses)
+	}
+	for token, want := range map[string]string{"acme/admin/ann": "acme", "gone/admin/gil": "gone"} {
+		if names, _ := listedTenants(t, h, token); !slices.Equal(names, []string{want}) {
+			t.Errorf("%s sees %v", token, names)
+		}
+	}
+	for _, token := range []string{"acme/user/alice", "default/agent/depot"} {
+		if a := h.do(request{path: "/skep/v1/tenants", token: token}); a.status != http.StatusUnauthorized || strings.Contains(a.body, "acme") {
+			t.Errorf("as %s: %d %s", token, a.status, a.body)
+		}
+	}
+}
