@@ -13,7 +13,7 @@ import (
 // partnerPeer is how the router reaches a realm, by the carrier of its gateway, and the webhook of questions.
 func (h *Host) partnerPeer(name string) (router.Peer, bool) {
 	if name == swarm.QuestionsPeer {
-		return h.questionsPeer()
+		return h.questionsPeer(), true
 	}
 	for _, g := range h.gateways {
 		if p, ok := g.Catalog.Partner(name); ok {

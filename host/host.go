@@ -211,7 +211,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
 		Tenants:     definition.Tenants(h.opt.Config), Logger: h.logOf("runtime"), KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
-		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(), NoticeQuestions: h.webhook != nil,
+		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(), QuestionNotices: h.webhook != nil,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -21,7 +22,8 @@ func (h *Host) openQuestions(context.Context) error {
 	if q.Webhook == "" {
 		return nil
 	}
-	transport, closeConns, err := operatorTransport("[questions]", q.Webhook, h.opt.Network)
+	endpoint, _, _ := strings.Cut(q.Webhook, "?")
+	transport, closeConns, err := operatorTransport("[questions]", endpoint, h.opt.Network)
 	if err != nil {
 		return fmt.Errorf("questions.webhook: %w", err)
 	}
@@ -30,15 +32,13 @@ func (h *Host) openQuestions(context.Context) error {
 	return nil
 }
 
-// questionsPeer is how the router reaches the webhook of questions.
-func (h *Host) questionsPeer() (router.Peer, bool) {
-	if h.webhook == nil {
-		return router.Peer{}, false
-	}
-	return router.Peer{Carrier: webhookCarrier{h.webhook, h.opt.Config.Questions.Origin(), h.outages}, GiveUp: questionsHold, Tenant: swarm.QuestionsPeer}, true
+// questionsPeer is how the router reaches the webhook of questions. A host without one may still have messages for
+// it, from before, or from a host that shares its store.
+func (h *Host) questionsPeer() router.Peer {
+	return router.Peer{Carrier: webhookCarrier{h.webhook, h.opt.Config.Questions.Origin(), h.outages}, GiveUp: questionsHold, Tenant: swarm.QuestionsPeer}
 }
 
-// webhookCarrier carries messages about questions.
+// webhookCarrier carries messages about questions. Its webhook is nil for none.
 type webhookCarrier struct {
 	webhook *webhook.Carrier
 	origin  string
@@ -48,6 +48,9 @@ type webhookCarrier struct {
 // Carry implements [router.Carrier]. Tenants see the reason of a dead letter, and the operator's webhook
 // is none of their concern.
 func (c webhookCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
+	if c.webhook == nil {
+		return router.Carried{State: router.Later, Reason: "the host has no [questions] in swarm.toml"}
+	}
 	got := c.webhook.Carry(ctx, d)
 	c.outages.Record(ctx, "questions", gateway.Partner{Name: swarm.QuestionsPeer, URL: c.origin, GiveUp: d.GiveUpAt.Sub(d.Since)}, d, got)
 	if got.State != gateway.Taken {

@@ -41,7 +41,7 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	}
 	mut.Encoded = token.release
 	mut.Admission = part.admission
-	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
+	first, err := r.acceptMutation(ctx, mut.build(), sub)
 	if errors.Is(err, ErrDuplicate) {
 		return r.repeat(p, first)
 	}

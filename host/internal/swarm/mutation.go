@@ -54,6 +54,12 @@ func (t *activeTask) beginMutation(now time.Time) *mutationBuilder {
 	return mut
 }
 
+// build returns the mutation, with what follows from all of its changes. The caller holds t.commit.
+func (mut *mutationBuilder) build() Mutation {
+	mut.withdrawResolved()
+	return mut.Mutation
+}
+
 // consumeRow takes the row of a running turn off the queue.
 func (mut *mutationBuilder) consumeRow(row Row) {
 	mut.Consume = append(mut.Consume, row.N)
@@ -283,7 +289,7 @@ func (r *Runtime) commitMutation(t *activeTask, mut *mutationBuilder) error {
 	if mut.Task.Key == (TaskKey{}) { // it was erased since the caller has found it
 		return refuse(ErrNotFound, "task '%s' not found", t.key.Task)
 	}
-	err := r.commitWithRetry(mut.Mutation)
+	err := r.commitWithRetry(mut.build())
 	if errors.Is(err, ErrErasing) {
 		r.dropTask(t)
 		return err

@@ -33,9 +33,9 @@ type Options struct {
 	// Sample makes traces of tasks, and decides which of those without a caller are kept; nil
 	// makes none.
 	Sample func(trace [16]byte) bool
-	// NoticeQuestions puts a message for [QuestionsPeer] into the outbox of each task that begins to
+	// QuestionNotices puts a message for [QuestionsPeer] into the outbox of each task that begins to
 	// wait for people here.
-	NoticeQuestions bool
+	QuestionNotices bool
 	Logger          *slog.Logger
 	// Cluster is the hosts that share the store; nil for a host that works on all tasks. Handover
 	// is how long turns may go on whose task moves to another of them.

@@ -38,8 +38,6 @@ type Delivery struct {
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace Trace
-	// Resolved means, for [QuestionsPeer], that none of its calls waits any more: it need not be sent.
-	Resolved bool
 	// Last means that no other message that was wanted waits behind it. The forwarder is woken for
 	// one that comes.
 	Last bool
@@ -83,7 +81,7 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	return Delivery{
 		Task: box.Task, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
 		Answers: msg.Answers, Conversation: r.conversation(t.rec, box.Peer), Hops: t.rec.Hops + 1, Trace: msg.Trace,
-		Resolved: t.rec.isResolved(msg), Last: !slices.ContainsFunc(t.outbox[i+1:], isWanted),
+		Last: !slices.ContainsFunc(t.outbox[i+1:], isWanted),
 	}, true, nil
 }
 
@@ -283,6 +281,10 @@ func (r *Runtime) findDeadLetter(ctx context.Context, tenant, id string) (DeadLe
 // again.
 func (mut *mutationBuilder) reviveDeadLetter(msg OutboxMessage) {
 	msg.Dead, msg.Since = nil, mut.now
+	if mut.Task.isResolved(msg) {
+		mut.Delivered = append(mut.Delivered, msg.N)
+		return
+	}
 	mut.Outbox = append(mut.Outbox, msg)
 	if msg.isQuestionNotice() {
 		return

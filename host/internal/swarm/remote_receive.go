@@ -343,7 +343,7 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	t.mu.Unlock()
 	subs := mut.takeSubmissions(in)
 	mut.Admission = part.admission
-	first, err := r.acceptMutation(ctx, mut.Mutation, subs[0])
+	first, err := r.acceptMutation(ctx, mut.build(), subs[0])
 	if errors.Is(err, ErrDuplicate) {
 		return r.duplicateReceipt(ctx, t.key, in, first, o)
 	}

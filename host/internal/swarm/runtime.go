@@ -19,26 +19,26 @@ import (
 
 // Runtime runs the tasks of a set of swarms. It is safe for concurrent use.
 type Runtime struct {
-	store        Store
-	exec         Executor
-	forward      Forwarder
-	knownSwarms  KnownSwarms
-	mailTools    MailTools
-	mailToolList []abi.Tool
-	observer     Observer
-	traces       *traces
-	log          *slog.Logger
-	logWords     bool
-	notices      bool // see [Options].NoticeQuestions
-	now          func() time.Time
-	monotonic    func() time.Time // see [Options]
-	secret       []byte
-	places       listPlaces
-	suspects     *suspectGate
-	quarantine   Quarantine
-	defs         definitions
-	quotas       tenantSet
-	metrics      *metrics.Registry
+	store           Store
+	exec            Executor
+	forward         Forwarder
+	knownSwarms     KnownSwarms
+	mailTools       MailTools
+	mailToolList    []abi.Tool
+	observer        Observer
+	traces          *traces
+	log             *slog.Logger
+	logWords        bool
+	questionNotices bool // see [Options].QuestionNotices
+	now             func() time.Time
+	monotonic       func() time.Time // see [Options]
+	secret          []byte
+	places          listPlaces
+	suspects        *suspectGate
+	quarantine      Quarantine
+	defs            definitions
+	quotas          tenantSet
+	metrics         *metrics.Registry
 
 	share    share
 	breakers turnBreakers
@@ -95,7 +95,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	}
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
-		observer: opt.Observer, traces: newTraces(secret, opt.Sample), notices: opt.NoticeQuestions, log: opt.Logger, logWords: opt.LogWords, now: opt.Now, monotonic: opt.Monotonic, secret: secret, places: places,
+		observer: opt.Observer, traces: newTraces(secret, opt.Sample), questionNotices: opt.QuestionNotices, log: opt.Logger, logWords: opt.LogWords, now: opt.Now, monotonic: opt.Monotonic, secret: secret, places: places,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
@@ -227,7 +227,7 @@ func (r *Runtime) holdTask(ctx context.Context, key TaskKey, def *Definition) (*
 	t := r.tasks[key]
 	if t == nil {
 		t = newActiveTask(key, def)
-		t.traces, t.notices = r.traces, r.notices
+		t.traces, t.questionNotices = r.traces, r.questionNotices
 		r.tasks[key] = t
 	}
 	t.holders, t.holdGeneration = t.holders+1, t.holdGeneration+1

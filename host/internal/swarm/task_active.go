@@ -20,8 +20,8 @@ type activeTask struct {
 	// changed under commit and mu.
 	def    *Definition
 	traces *traces
-	// notices is [Options].NoticeQuestions.
-	notices bool
+	// questionNotices is [Options].QuestionNotices.
+	questionNotices bool
 
 	// commit serialises the mutations of the task and is held while one is written.
 	// Only its holder changes what a mutation changes.

@@ -142,7 +142,7 @@ func (mut *mutationBuilder) waitForPeople(agent string, calls []functionCall) {
 		mut.sendCallerFailure(mail.SubjectBreakpointToolCall, string(raw), true)
 	}
 	if mut.Task.State == StatePaused {
-		mut.noticeQuestions(agent, calls)
+		mut.addQuestionNotice(agent, calls)
 	}
 }
 

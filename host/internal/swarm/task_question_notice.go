@@ -31,10 +31,10 @@ type QuestionName struct {
 // its delivery.
 func (msg OutboxMessage) isQuestionNotice() bool { return msg.Peer == QuestionsPeer }
 
-// noticeQuestions puts a message about calls of a paused task into the outbox, if a person of this
+// addQuestionNotice puts a message about calls of a paused task into the outbox, if a person of this
 // host answers them.
-func (mut *mutationBuilder) noticeQuestions(agent string, calls []functionCall) {
-	if !mut.active.notices || mut.Task.answeredAt() != "" {
+func (mut *mutationBuilder) addQuestionNotice(agent string, calls []functionCall) {
+	if !mut.active.questionNotices || mut.Task.answeredAt() != "" {
 		return
 	}
 	notice := QuestionNotice{Agent: agent}
@@ -59,6 +59,15 @@ func (t Task) isResolved(msg OutboxMessage) bool {
 	return !slices.ContainsFunc(notice.Calls, func(c QuestionName) bool {
 		return slices.ContainsFunc(open, func(q QuestionShape) bool { return q.Call == c.Call })
 	})
+}
+
+// withdrawResolved takes messages about questions out of the outbox whose calls wait no more.
+func (mut *mutationBuilder) withdrawResolved() {
+	for _, msg := range mut.active.outbox {
+		if mut.Task.isResolved(msg) && !slices.Contains(mut.Delivered, msg.N) {
+			mut.Delivered = append(mut.Delivered, msg.N)
+		}
+	}
 }
 
 // countUndelivered counts the outbox messages whose delivery the task waits for.

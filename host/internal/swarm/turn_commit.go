@@ -32,13 +32,13 @@ func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Out
 	mut.Encoded = token.release
 	t.mu.Unlock()
 
-	err := r.commitWithRetry(mut.Mutation)
+	err := r.commitWithRetry(mut.build())
 	if errors.Is(err, ErrQuota) {
 		// Other turns have filled the scope since the turn staged its values.
 		t.mu.Lock()
 		mut = t.buildTurnCommit(rn, turn, out.failOverQuota(err), r.now())
 		t.mu.Unlock()
-		err = r.commitWithRetry(mut.Mutation)
+		err = r.commitWithRetry(mut.build())
 	}
 	if errors.Is(err, ErrErasing) {
 		r.dropTask(t)

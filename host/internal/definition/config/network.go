@@ -44,6 +44,16 @@ func (t *table) address(key, def string) string {
 
 // url reads an http or https URL and drops its trailing slash.
 func (t *table) url(key string) string {
+	v, _ := t.value(key)
+	if u, err := url.Parse(v.text); err == nil && isWeb(u) && u.User == nil && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+		t.d.atValue(v.location, fmt.Sprintf(`%s must be a URL without a query and a fragment, as in "https://hive.example", which %s is not`, v.path, v.shown))
+		return ""
+	}
+	return strings.TrimRight(t.exactURL(key), "/")
+}
+
+// exactURL reads an http or https URL to which no path is added.
+func (t *table) exactURL(key string) string {
 	v, ok := t.value(key)
 	if !ok {
 		return ""
@@ -53,24 +63,11 @@ func (t *table) url(key string) string {
 		t.d.atValue(v.location, v.path+` must be a URL without user and password, as in "https://hive.example"`)
 		return ""
 	}
-	if err == nil && isWeb(u) && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
-		t.d.atValue(v.location, fmt.Sprintf(`%s must be a URL without a query and a fragment, as in "https://hive.example", which %s is not`, v.path, v.shown))
-		return ""
-	}
 	if err != nil || !isWeb(u) {
 		t.d.atValue(v.location, fmt.Sprintf(`%s must be a URL as in "https://hive.example", which %s is not`, v.path, v.shown))
 		return ""
 	}
 	t.d.checkCalled(v)
-	return strings.TrimRight(v.text, "/")
-}
-
-// exactURL reads a URL to which no path is added, and keeps a slash at its end.
-func (t *table) exactURL(key string) string {
-	if t.url(key) == "" {
-		return ""
-	}
-	v, _ := t.value(key)
 	return v.text
 }
 

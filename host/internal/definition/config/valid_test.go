@@ -222,7 +222,7 @@ func TestWholeGrammar(t *testing.T) {
 			[]int{5000, 20, 0, 7}},
 		"telemetry": {c.Telemetry, Telemetry{"debug", "json", true, "http://127.0.0.1:4318", "X-Collector-Key", "https://ops_key.example", 0.25, 1000, 3 * time.Second}},
 		"console":   {c.Console, Console{LookReason}},
-		"questions": {c.Questions, Questions{"https://hooks.example/skep/", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}},
+		"questions": {c.Questions, Questions{"https://hooks.example/skep/?sig=a%2Fb", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}},
 		"gateway": {withoutPartners(gatewayOf(c, "a2a")), Gateway{
 			Name: "a2a", Profile: ProfileStrict, Admit: []string{"did:web:*.example.org"}, StrangerTenant: "acme", Hold: 20 * time.Second, Keep: 48 * time.Hour,
 			MaxBody: 16 * MiB, MaxDepth: 32, RateLimit: RealmRate{60, 10 * time.Second}, Asks: 17, Sessions: 9, KeepRaw: true, BehindProxy: true,

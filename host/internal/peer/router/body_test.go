@@ -161,17 +161,3 @@ func TestSignedLate(t *testing.T) {
 		t.Errorf("requests %q, taken %q, failed %q", d.requests(), o.taken, o.failed)
 	}
 }
-
-// A message that need not be sent any more leaves its outbox, and says nothing of its peer.
-func TestResolved(t *testing.T) {
-	t.Parallel()
-	d, o := newFakePeer(t, ok), newFakeOutbox()
-	p := newDelivery(1, false)
-	p.Resolved = true
-	o.put(box("t", "depot"), p)
-	r := run(t, o, peers{"depot": d.peer()})
-	o.wait(t, 1)
-	if s := r.Stats(); len(d.requests()) != 0 || len(o.taken) != 1 || len(s) != 1 || s[0].Attempts != 0 || s[0].Delivered != 0 {
-		t.Errorf("requests %q, taken %q, failed %q, %+v", d.requests(), o.taken, o.failed, s)
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"skep/host/internal/swarm"
 )
 
 // Answers for a peer that is down are deferred. One of their sequences at a time
@@ -18,10 +20,11 @@ const (
 // deferredAnswers are the answers for one peer that are not tried now. They are
 // guarded by Router.mu. The zero value is empty.
 type deferredAnswers struct {
-	// messages are the ids of the deferred messages by sequence, order the sequences in the order of
-	// their turns.
-	messages map[sequence][]string
+	// messages are the deferred messages by sequence, order the sequences in the order of their turns.
+	messages map[sequence]deferredMessages
 	order    []sequence
+	// giveUpAt is when the first of them is given up, or earlier.
+	giveUpAt time.Time
 	pause    time.Duration
 	due      time.Time
 	// randomBelow is the router's; nil takes the one of the standard library.
@@ -33,11 +36,19 @@ type deferredAnswers struct {
 	lastPeerUp time.Time
 }
 
+// deferredMessages are the deferred messages of one sequence.
+type deferredMessages struct {
+	ids []string
+	// giveUpAt is when the first of them is given up.
+	giveUpAt time.Time
+}
+
 // add defers a message, for at least wait.
-func (q *deferredAnswers) add(at sequence, id string, wait time.Duration, now time.Time) {
+func (q *deferredAnswers) add(at sequence, p swarm.Delivery, wait time.Duration, now time.Time) {
 	if q.messages == nil {
-		q.messages = map[sequence][]string{}
+		q.messages = map[sequence]deferredMessages{}
 	}
+	q.giveUpAt = earlier(q.giveUpAt, p.GiveUpAt)
 	if len(q.messages) == 0 && !q.due.After(now) {
 		q.pause, q.peerUp = minDeferral, false
 		q.due = now.Add(q.jitter(minDeferral))
@@ -45,10 +56,20 @@ func (q *deferredAnswers) add(at sequence, id string, wait time.Duration, now ti
 	if early := now.Add(wait); q.due.Before(early) {
 		q.due = early
 	}
-	if len(q.messages[at]) == 0 {
+	m := q.messages[at]
+	if len(m.ids) == 0 {
 		q.order = append(q.order, at)
 	}
-	q.messages[at] = append(q.messages[at], id)
+	m.ids, m.giveUpAt = append(m.ids, p.Wrapper.MessageID), earlier(m.giveUpAt, p.GiveUpAt)
+	q.messages[at] = m
+}
+
+// earlier returns the earlier time; the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (q *deferredAnswers) jitter(d time.Duration) time.Duration {
@@ -69,10 +90,11 @@ func (q *deferredAnswers) markPeerUp(now time.Time) {
 	}
 }
 
-// takeDue removes and returns the sequences that are due.
+// takeDue removes and returns the sequences that are due, and those with a message whose time is up.
 func (q *deferredAnswers) takeDue(now time.Time) (woken []sequence) {
+	woken = q.takeOver(now)
 	if len(q.messages) == 0 || now.Before(q.due) {
-		return nil
+		return woken
 	}
 	n := 1
 	if q.peerUp {
@@ -81,24 +103,45 @@ func (q *deferredAnswers) takeDue(now time.Time) (woken []sequence) {
 		q.pause = min(2*q.pause, maxDeferral)
 	}
 	q.due = now.Add(q.jitter(q.pause))
-	woken, q.order = q.order[:n:n], q.order[n:]
-	for _, n := range woken {
+	due := q.order[:n]
+	q.order = q.order[n:]
+	for _, n := range due {
 		delete(q.messages, n)
 	}
-	return woken
+	return append(woken, due...)
+}
+
+// takeOver removes and returns the sequences with a message whose time is up: its turn may come days later.
+func (q *deferredAnswers) takeOver(now time.Time) (over []sequence) {
+	if len(q.messages) == 0 || now.Before(q.giveUpAt) {
+		return nil
+	}
+	var first time.Time
+	q.order = slices.DeleteFunc(q.order, func(n sequence) bool {
+		end := q.messages[n].giveUpAt
+		if !now.Before(end) {
+			over = append(over, n)
+			delete(q.messages, n)
+			return true
+		}
+		first = earlier(first, end)
+		return false
+	})
+	q.giveUpAt = first
+	return over
 }
 
 // deferredOf returns the messages of a sequence that must not be tried now.
 func (r *Router) deferredOf(l *peerQueue, n sequence) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(l.deferred.messages[n])
+	return slices.Clone(l.deferred.messages[n].ids)
 }
 
-func (r *Router) deferAnswer(l *peerQueue, at sequence, id string, wait time.Duration) {
+func (r *Router) deferAnswer(l *peerQueue, at sequence, p swarm.Delivery, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.deferred.add(at, id, wait, r.opt.Now())
+	l.deferred.add(at, p, wait, r.opt.Now())
 }
 
 func (r *Router) notePeerAnswered(l *peerQueue) {

@@ -153,7 +153,7 @@ func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n
 	case err != nil || !ok:
 		return err == nil, err
 	case len(resting) > 0 && !p.GiveUpAt.IsZero():
-		r.deferAnswer(l, n, p.Wrapper.MessageID, 0) // answers keep their order
+		r.deferAnswer(l, n, p, 0) // answers keep their order
 		return false, nil
 	}
 	if n.isWhole() || last.id != p.Wrapper.MessageID {
@@ -175,16 +175,13 @@ func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequ
 		return nil
 	case out.deferred:
 		log.Debug("message waits until its peer answers")
-		r.deferAnswer(l, n, p.Wrapper.MessageID, out.wait)
+		r.deferAnswer(l, n, p, out.wait)
 		return nil
 	}
 	var err error
 	switch {
 	case out.gone:
 		log.Debug("message is in the outbox no more")
-	case out.resolved:
-		log.Debug("message is not needed any more")
-		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.Wrapper.MessageID, "")
 	case out.accepted:
 		log.Debug("message delivered")
 		l.counters.delivered.Add(1)

@@ -26,8 +26,6 @@ type outcome struct {
 	wait     time.Duration
 	// gone means that it is in the outbox no more.
 	gone bool
-	// resolved is [swarm.Delivery].Resolved: it was not sent.
-	resolved bool
 }
 
 // deliverWithRetry tries a message until the peer has accepted or refused it, or
@@ -38,9 +36,6 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 	name := box.Peer
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		if p.Resolved {
-			return outcome{resolved: true}
-		}
 		peer, err := r.opt.Peers.Peer(name)
 		if err != nil {
 			return outcome{reason: err.Error()}
@@ -79,26 +74,24 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 			up = nil // it is up, and names its own time
 		}
 		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
-		again, kept := r.reloadMessage(ctx, outbox, box, p.Wrapper.MessageID)
-		if !kept {
+		if !r.isKept(ctx, outbox, box, p.Wrapper.MessageID) {
 			return outcome{gone: true}
 		}
-		p.Resolved = again.Resolved
 	}
 }
 
-// reloadMessage reads a message between two attempts; kept is false when an erasure has taken it out of the
-// outbox. It waits while the outbox cannot be read, and returns false when ctx ends.
-func (r *Router) reloadMessage(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) (p swarm.Delivery, kept bool) {
+// isKept reports whether a message is still in its outbox: it may be withdrawn, or erased, between two attempts. It
+// waits while the outbox cannot be read, and returns false when ctx ends.
+func (r *Router) isKept(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) bool {
 	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
-		p, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
+		_, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
 		if err == nil {
-			return p, kept
+			return kept
 		}
 		r.opt.Logger.Error("cannot read an outbox", "peer", box.Peer, "task_id", box.Task.Task, "err", err)
 		sleep(ctx, pause)
 	}
-	return swarm.Delivery{}, false
+	return false
 }
 
 // outcome returns what a reply means for its message; ok is false when it is tried

@@ -99,7 +99,7 @@ func Sign(key []byte, id, timestamp string, body []byte) string {
 // event is the body of a request.
 type event struct {
 	Type      string    `json:"type"`
-	Timestamp time.Time `json:"timestamp"`
+	Timestamp string    `json:"timestamp"`
 	Data      eventData `json:"data"`
 }
 
@@ -114,7 +114,7 @@ type eventData struct {
 
 // encodeEvent returns the body of a message, the same for each attempt.
 func encodeEvent(d swarm.Delivery) ([]byte, error) {
-	e := event{Type: "question.asked", Timestamp: d.Since.UTC(), Data: eventData{
+	e := event{Type: "question.asked", Timestamp: d.Wrapper.Timestamp, Data: eventData{
 		Tenant: d.Task.Tenant, Swarm: d.Task.Swarm, Instance: d.Task.Instance, Task: d.Task.Task,
 	}}
 	if err := json.Unmarshal([]byte(d.Wrapper.Payload.Body), &e.Data.QuestionNotice); err != nil {

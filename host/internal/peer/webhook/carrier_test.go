@@ -42,15 +42,15 @@ func carrierTo(t *testing.T, origin string, private bool) *webhook.Carrier {
 func delivery() swarm.Delivery {
 	return swarm.Delivery{
 		Task:  swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:bob"}, Task: "order"},
-		Since: at(),
-		Wrapper: mail.Interswarm{MessageID: "m-1", Payload: mail.Payload{
+		Since: at().Add(time.Hour), // it was given up, and is sent again
+		Wrapper: mail.Interswarm{MessageID: "m-1", Timestamp: mail.FormatTime(at()), Payload: mail.Payload{
 			Body: `{"agent":"boss","calls":[{"call_id":"t1.c1","action":"confirm"}]}`,
 		}},
 	}
 }
 
 // The request has the shape of the calls, an id and a signature of Standard Webhooks; each attempt has
-// the same body. What waits no more is not sent.
+// the same body, with the time of the question.
 func TestCarry(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func TestCarry(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	want := `{"type":"question.asked","timestamp":"2021-02-25T15:02:10Z","data":{"tenant":"acme","swarm":"hive","instance":"user:bob","task_id":"order","agent":"boss","calls":[{"call_id":"t1.c1","action":"confirm"}]}}`
+	want := `{"type":"question.asked","timestamp":"2021-02-25T15:02:10.000000+00:00","data":{"tenant":"acme","swarm":"hive","instance":"user:bob","task_id":"order","agent":"boss","calls":[{"call_id":"t1.c1","action":"confirm"}]}}`
 	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
 		t.Errorf("%q", bodies)
 	}
