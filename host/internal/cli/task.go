@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"net/http"
+
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
@@ -44,7 +47,7 @@ skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_i
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		of.ID = args[0]
 		if err := c.CancelOf(cmd.Context(), of); err != nil {
-			return err
+			return a.ofOthers(err, of)
 		}
 		if a.json() {
 			return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
@@ -53,6 +56,23 @@ skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_i
 		return nil
 	})
 	return cmd
+}
+
+// ofOthers adds to a task that is not found how a task of somebody else is named. It is the same whether
+// or not somebody else has such a task.
+func (a *app) ofOthers(err error, of client.TaskOf) error {
+	var refusal *client.Error
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound || isForeign(refusal.Detail) {
+		return err
+	}
+	switch {
+	case of.Instance == "":
+		return explain(err).help("among others' tasks it is found with --owner ROLE:ID, in another tenant with --tenant as well; `%s` lists them for operators, --scope tenant for admins",
+			a.sameSwarm("skep task list --scope host"))
+	case of.Tenant == "":
+		return explain(err).help("in another tenant it is found with --tenant as well, by operators")
+	}
+	return err
 }
 
 // ownerFlags adds the flags that name another's task.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net/http"
 	"strconv"
 
 	"skep/host/internal/api/auth"
@@ -39,6 +40,12 @@ func (c *call) requestedTenant() (string, error) {
 		return own, nil
 	case c.w.who.Role != auth.Operator:
 		return "", denied("only an operator may name another tenant", "asked for tenant "+truncate(named))
+	}
+	switch known, err := c.h.usage.KnowsTenant(c.ctx(), named); {
+	case err != nil:
+		return "", err
+	case !known:
+		return "", newFault(http.StatusNotFound, "there is no tenant '%s': it is not in swarm.toml and keeps nothing; `skep tenant list` shows those that do", truncate(named))
 	}
 	return named, nil
 }

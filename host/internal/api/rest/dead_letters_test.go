@@ -23,6 +23,8 @@ type deadLetterRuntime struct {
 	noteless error
 }
 
+func (deadLetterRuntime) KnowsTenant(context.Context, string) (bool, error) { return true, nil }
+
 func (l deadLetterRuntime) DeadLetters(_ context.Context, tenant string, before int64, limit int) (page []swarm.DeadLetter, err error) {
 	for _, d := range l.letters {
 		if d.Task.Tenant == tenant && (before == 0 || d.Place < before) && len(page) < limit {

@@ -54,7 +54,7 @@ func TestGateways(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.known = auth.Chain{own, acme}
-	})
+	}, withAcme)
 	for name, c := range map[string]struct{ token, query, agent, partners string }{
 		"an admin":                       {adminToken, "", "desk-default", "shop"},
 		"another tenant's admin":         {acmeAdminToken, "", "desk-acme", "lab"},

@@ -18,7 +18,7 @@ import (
 // ping that has the place from which the reader goes on. A filter holds for it.
 func TestPulseKept(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, withPulse)
+	h := newTestHost(t, withPulse, withAcme)
 	ring := h.opt.Pulse
 	for n := range 1030 { // the ring has 1024
 		tenant := "default"

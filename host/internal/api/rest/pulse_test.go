@@ -66,7 +66,7 @@ func TestPulseShape(t *testing.T) {
 // nothing.
 func TestPulseRoles(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, withPulse)
+	h := newTestHost(t, withPulse, withAcme)
 	ring := h.opt.Pulse
 	start := ring.ID(0)
 	ring.Publish(

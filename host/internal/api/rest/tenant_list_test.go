@@ -11,6 +11,9 @@ import (
 	"skep/host/internal/swarm"
 )
 
+// withAcme adds the tenant acme to the file, and nobody, which has nothing.
+func withAcme(h *testHost) { h.limits.Tenants = map[string]swarm.Tenant{"acme": {}, "nobody": {}} }
+
 // listedTenants lists tenants page by page as "TENANT TASKS".
 func listedTenants(t *testing.T, h *testHost, token string) (names []string, uses map[string]map[string][2]int64) {
 	t.Helper()
@@ -78,6 +81,36 @@ func TestTenantList(t *testing.T) {
 	for _, token := range []string{"acme/user/alice", "default/agent/depot"} {
 		if a := h.do(request{path: "/skep/v1/tenants", token: token}); a.status != http.StatusUnauthorized || strings.Contains(a.body, "acme") {
 			t.Errorf("as %s: %d %s", token, a.status, a.body)
+		}
+	}
+}
+
+// A tenant that nobody knows is refused by each route that takes one, and looks like none that is well; to
+// those who may not name one it is as all others.
+func TestUnknownTenant(t *testing.T) {
+	t.Parallel()
+	var entries []audit.Entry
+	h := watchedHost(t, &entries, func(h *testHost) { h.limits.Tenants = map[string]swarm.Tenant{"quiet": {}} })
+	for _, path := range []string{
+		"usage?", "tasks?", "questions?", "dead-letters?", "pulse?limit=1&", "gateways?", "tasks/done-default?", "tasks/done-default/mail?",
+		"tasks/done-default/events?", "tasks/done-default/turns?", "tasks/done-default/history?agent=boss&",
+	} {
+		path = "/skep/v1/" + path + "tenant="
+		a := h.do(request{path: path + "nosuch", token: "default/operator/op"})
+		if a.status != http.StatusNotFound || !strings.Contains(a.body, "no tenant 'nosuch'") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		if a := h.do(request{path: path + "gone", token: "default/operator/op"}); a.status != http.StatusNotFound || !strings.Contains(a.body, "no tenant 'gone'") {
+			t.Errorf("%s: %d %s of an erased tenant", path, a.status, a.body)
+		}
+		other, unknown := h.do(request{path: path + "acme", token: "default/admin/ada"}), h.do(request{path: path + "nosuch", token: "default/admin/ada"})
+		if other.status != http.StatusUnauthorized || unknown.status != other.status || unknown.body != other.body {
+			t.Errorf("%s as an admin of another tenant: %d %s and %d %s", path, other.status, other.body, unknown.status, unknown.body)
+		}
+	}
+	for _, known := range []string{"quiet", "acme", "default"} {
+		if a := h.do(request{path: "/skep/v1/usage?tenant=" + known, token: "default/operator/op"}); a.status != http.StatusOK {
+			t.Errorf("of %s: %d %s", known, a.status, a.body)
 		}
 	}
 }

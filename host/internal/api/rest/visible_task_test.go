@@ -205,7 +205,6 @@ func TestTaskListByRole(t *testing.T) {
 		{"default/operator/op", "scope=tenant", tenant},
 		{"default/operator/op", "tenant=acme", acme},
 		{"default/operator/op", "tenant=acme&scope=own", nil},
-		{"default/operator/op", "tenant=gone", nil},
 		{"default/operator/op", "scope=host&state=paused", []string{"acme paused-acme", "default paused-bob", "default paused-default"}},
 		{"default/operator/op", "scope=host&agent=boss", host},
 		{"default/operator/op", "scope=host&agent=math", nil},
