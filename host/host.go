@@ -157,10 +157,14 @@ func (h *Host) openLibrary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.loader, err = definition.NewLoader(ctx, h.opt.Config, definition.LoaderOptions{
+	opt := definition.LoaderOptions{
 		DataDir: h.opt.DataDir, CacheDir: h.opt.CacheDir, Secret: secret,
 		Subprocess: h.opt.Subprocess, Compiler: h.opt.Compiler, Logger: h.logOf("definitions"),
-	})
+	}
+	if m := h.store.ServerModules(); m != nil {
+		opt.Rows = m
+	}
+	h.loader, err = definition.NewLoader(ctx, h.opt.Config, opt)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
@@ -53,12 +55,12 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 	err = d.read(ctx, func(r *sqlite.Reader) error {
 		// A module may be dropped after the copy of the database is made, and one
 		// that the copy names may come while it is.
-		before := kept.CopyTo(ctx, part)
+		before := copyModules(ctx, r, kept, part)
 		if err := r.Backup(ctx, file); err != nil {
 			return err
 		}
 		copied = true
-		err := cmp.Or(kept.CopyTo(ctx, part), before)
+		err := cmp.Or(copyModules(ctx, r, kept, part), before)
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
@@ -69,6 +71,22 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 	}
 	modules, named := nameModules(string(part), file+ModulesSuffix)
 	return modules, errors.Join(err, named)
+}
+
+// copyModules copies the modules of a data directory, and those that hosts have kept on the server.
+func copyModules(ctx context.Context, r *sqlite.Reader, from, to definition.ModuleDir) error {
+	m := r.ServerModules()
+	if m == nil {
+		return from.CopyTo(ctx, to)
+	}
+	damaged, err := definition.CopyRows(ctx, m, to) // first: a damaged file is not missed then
+	err = errors.Join(err, from.CopyTo(ctx, to))
+	for _, digest := range slices.Sorted(maps.Keys(damaged)) {
+		if !to.Has(digest) {
+			err = errors.Join(err, damaged[digest])
+		}
+	}
+	return err
 }
 
 // vacant refuses names that are taken.

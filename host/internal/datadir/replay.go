@@ -207,7 +207,7 @@ func (r *replayer) module(ctx context.Context, digest string) (*wasm.Module, err
 	if m := r.modules[digest]; m != nil {
 		return m, nil
 	}
-	src, err := r.source(digest)
+	src, err := r.source(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -235,9 +235,14 @@ func (e *processTurnError) Error() string {
 	return "it ran in a process (exec:" + e.program + "), which does not repeat itself"
 }
 
-func (r *replayer) source(digest string) (wasm.Source, error) {
+func (r *replayer) source(ctx context.Context, digest string) (wasm.Source, error) {
 	kept := definition.DataModules(r.opt.DataDir)
-	data, err := kept.Read(digest, r.opt.Config.Limits.Module)
+	var rows definition.ModuleRows
+	where := string(kept)
+	if m := r.store.ServerModules(); m != nil {
+		rows, where = m, where+" nor on the server"
+	}
+	data, err := definition.ReadCopy(ctx, kept, rows, digest, r.opt.Config.Limits.Module)
 	if err == nil {
 		return wasm.Source{Name: digest, Wasm: data, SHA256: digest}, nil
 	}
@@ -259,5 +264,5 @@ func (r *replayer) source(digest string) (wasm.Source, error) {
 			return wasm.Source{Name: a.Name, Wasm: data, SHA256: digest, Trusted: a.Source.Kind == config.SourceBundled}, nil
 		}
 	}
-	return wasm.Source{}, fmt.Errorf("its module %s is neither in %s nor what an agent of the configuration has now", digest, kept)
+	return wasm.Source{}, fmt.Errorf("its module %s is neither in %s nor what an agent of the configuration has now", digest, where)
 }

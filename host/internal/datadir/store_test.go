@@ -1,15 +1,19 @@
 package datadir
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/pgtest"
 	"skep/host/internal/store/sqlite"
+	"skep/host/internal/turn/wasm/binary"
 )
 
 // emptyServer is [store] with a schema without a store.
@@ -61,4 +65,25 @@ func TestSharedDirectory(t *testing.T) {
 	s, err = OpenShared(t.Context(), dir, at, sqlite.Options{})
 	mustDo(t, err)
 	mustDo(t, s.Close())
+}
+
+// TestServerBackupModules: a backup of a server has the modules that hosts have kept there, from whichever machine it is
+// made.
+func TestServerBackupModules(t *testing.T) {
+	t.Parallel()
+	at, dir := emptyServer(t), t.TempDir()
+	s, err := OpenShared(t.Context(), t.TempDir(), at, sqlite.Options{})
+	mustDo(t, err)
+	sum := sha256.Sum256([]byte("a module"))
+	digest := hex.EncodeToString(sum[:])
+	mustDo(t, s.ServerModules().AddModule(t.Context(), digest, []byte("a module")))
+	mustDo(t, s.Close())
+	file := filepath.Join(dir, "copy.db")
+	n, err := Data{Dir: dir, Store: at}.Backup(t.Context(), file, false)
+	mustDo(t, err)
+	data, err := definition.ModuleDir(file+ModulesSuffix).Read(digest, binary.DefaultCaps())
+	mustDo(t, err)
+	if n != 1 || string(data) != "a module" {
+		t.Errorf("%d modules are copied, %q", n, data)
+	}
 }

@@ -115,6 +115,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error
 	if err != nil {
 		return nil, err
 	}
+	opt.Loader.modules.keepFiles(ctx) // before this host, or one that starts with it, takes up tasks
 	l := &Library{
 		opt: opt, store: opt.Store, log: opt.Logger, quotas: map[string]config.Tenant{}, keeper: fileaction.NewLocks(),
 		reloading: newCtxMutex(), change: newCtxMutex(), unused: map[string]time.Time{},

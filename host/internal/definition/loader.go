@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"skep/host/internal/turn"
+	"slices"
 
 	"skep/host/internal/definition/config"
 	"skep/host/internal/turn/process"
@@ -35,6 +37,8 @@ func TurnLimits(l config.AgentLimits) turn.Limits {
 type LoaderOptions struct {
 	// DataDir holds the copies of modules, CacheDir compiled modules.
 	DataDir, CacheDir string
+	// Rows are the copies of modules for hosts that share the store, nil for a store in a file.
+	Rows ModuleRows
 	// Secret seals the entries of the compile cache.
 	Secret []byte
 	// Subprocess begins the command line of the process between the host and a
@@ -69,6 +73,7 @@ func NewLoader(ctx context.Context, cfg *config.Config, opt LoaderOptions) (*Loa
 	if err != nil {
 		return nil, errors.Join(err, engine.Close(context.WithoutCancel(ctx)))
 	}
+	modules.rows, modules.log = opt.Rows, opt.Logger
 	return &Loader{opt: opt, engine: engine, modules: modules, log: opt.Logger}, nil
 }
 
@@ -78,7 +83,7 @@ func (l *Loader) Close() error {
 }
 
 // Load loads the modules of a configuration, by the names of its agents and the
-// [moduleKey] of its actions. A module that is refused is a *turn.LoadError; faults of
+// [moduleKey] of its actions, and keeps a copy of each, also for hosts that share the store. A module that is refused is a *turn.LoadError; faults of
 // the file are [config.Faults].
 func (l *Loader) Load(ctx context.Context, cfg *config.Config) (map[string]Module, error) {
 	if faults := Faults(cfg, l.opt.DataDir, l.opt.CacheDir); len(faults) > 0 {
@@ -105,10 +110,22 @@ func (l *Loader) Load(ctx context.Context, cfg *config.Config) (map[string]Modul
 	if len(faults) > 0 {
 		return nil, faults
 	}
+	if err := l.modules.keepRows(ctx, digestsOf(modules)); err != nil {
+		return nil, err
+	}
 	for _, m := range cfg.Models {
 		l.log.Info("model", "model", m.Name, "way", m.Answering())
 	}
 	return modules, nil
+}
+
+// digestsOf lists the digests of modules, each once.
+func digestsOf(modules map[string]Module) []string {
+	digests := map[string]bool{}
+	for _, m := range modules {
+		digests[m.Digest()] = true
+	}
+	return slices.Sorted(maps.Keys(digests))
 }
 
 // loadOne loads the module of an agent or action and keeps a copy of it, or starts its

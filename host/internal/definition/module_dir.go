@@ -29,6 +29,12 @@ const moduleSuffix = ".wasm"
 
 func (d ModuleDir) path(digest string) string { return filepath.Join(string(d), digest+moduleSuffix) }
 
+// Has reports whether there is a file of a module.
+func (d ModuleDir) Has(digest string) bool {
+	_, err := os.Lstat(d.path(digest))
+	return err == nil
+}
+
 // digests lists the modules in the directory.
 func (d ModuleDir) digests() (list []string, err error) {
 	entries, err := os.ReadDir(string(d))
@@ -95,7 +101,7 @@ func (d ModuleDir) CopyTo(ctx context.Context, to ModuleDir) error {
 // copyModule copies one module. It streams, because the size of a module has no bound
 // here. A module that was dropped meanwhile is no error.
 func (d ModuleDir) copyModule(to ModuleDir, digest string) error {
-	if _, err := os.Lstat(to.path(digest)); err == nil {
+	if to.Has(digest) {
 		return nil
 	}
 	from := d.path(digest)

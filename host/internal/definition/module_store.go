@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,6 +23,11 @@ type moduleStore struct {
 	dir    ModuleDir
 	engine *wasm.Engine
 	caps   binary.Caps
+	// rows are nil for a store in a file.
+	rows ModuleRows
+	log  *slog.Logger
+	// fetching is held while a module comes from its row.
+	fetching ctxMutex
 	// programs are what agents run on instead of modules. There are no copies of them.
 	programs *programs
 
@@ -51,7 +57,7 @@ func newModuleStore(data string, engine *wasm.Engine, caps binary.Caps, p *progr
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, caps: caps, programs: p, used: map[string]bool{}, pinned: map[string]int{}}, nil
+	return &moduleStore{dir: dir, engine: engine, caps: caps, log: slog.New(slog.DiscardHandler), fetching: newCtxMutex(), programs: p, used: map[string]bool{}, pinned: map[string]int{}}, nil
 }
 
 // Module loads a module by its digest and keeps it loaded until ctx ends.
@@ -83,7 +89,7 @@ func (s *moduleStore) load(ctx context.Context, digest string) (capability.Modul
 	s.mu.Lock()
 	s.used[digest] = true
 	s.mu.Unlock()
-	data, err := s.dir.Read(digest, s.caps)
+	data, err := s.read(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +123,7 @@ func (s *moduleStore) closeUnused(ctx context.Context, wanted map[string]bool) e
 	return nil
 }
 
-// save makes sure that there is a copy of a module.
+// save makes sure that there is a file of a module.
 func (s *moduleStore) save(digest string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,9 +124,18 @@ func (l *Library) load(ctx context.Context, check func(parts map[string]string) 
 		err = next.compareDigests(next.modules)
 	}
 	if err != nil {
-		return next, conflict("nothing has changed: %v", err)
+		return next, asUnchanged(err)
 	}
 	return next, nil
+}
+
+// asUnchanged is the error of a reload that has changed nothing. A store that is away is no fault of the file: the same
+// reload may succeed later.
+func asUnchanged(err error) error {
+	if errors.Is(err, swarm.ErrUnavailable) {
+		return fmt.Errorf("nothing has changed: %w", err)
+	}
+	return conflict("nothing has changed: %v", err)
 }
 
 // putInForce adopts a file with all that goes by it.

@@ -10,7 +10,7 @@ import (
 // agree has all hosts put their files in force, or none.
 func (l *Library) agree(ctx context.Context, next loadedFile) error {
 	if err := l.rehearse(ctx, next); err != nil {
-		return conflict("nothing has changed: %v", err)
+		return asUnchanged(err)
 	}
 	if err := l.opt.Agree(ctx, next.parts); err != nil {
 		return conflict("%v", err)

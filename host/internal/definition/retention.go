@@ -35,11 +35,15 @@ type Retention struct {
 	// named returns the digests of the modules that records name.
 	named   func(context.Context) (map[string]bool, error)
 	modules *moduleStore
+	// mayDrop reports whether rows of modules are dropped.
+	mayDrop func() bool
 	now     func() time.Time
 	log     *slog.Logger
 
 	// swept reports that nothing was pruned since the last sweep of modules.
-	swept                               bool
+	swept bool
+	// nextDrop is when rows of modules are to be dropped again.
+	nextDrop                            time.Time
 	prunedRecords, prunedTasks, dropped atomic.Int64
 }
 
@@ -49,6 +53,7 @@ func (l *Library) Retention(s config.Store) *Retention {
 	return &Retention{
 		records: s.JournalRetention, tasks: s.HistoryRetention,
 		prune: l.swarm.Prune, named: l.namedModules, modules: l.opt.Loader.modules, now: l.opt.Now, log: l.log,
+		mayDrop: func() bool { return l.opt.IsAlike == nil || l.opt.IsAlike() },
 	}
 }
 
@@ -63,7 +68,7 @@ func (r *Retention) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := retainEvery
-		if !r.round(ctx, r.now()) {
+		if !r.work(ctx, r.now()) {
 			next = retainSoon
 		}
 		timer.Reset(jitter(next))
@@ -72,6 +77,15 @@ func (r *Retention) Run(ctx context.Context) {
 
 // jitter spreads the rounds of hosts that were started together.
 func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5) }
+
+// work keeps the rows of modules and deletes what is too old now. It is false if there was no time for all that is to
+// be deleted.
+func (r *Retention) work(ctx context.Context, now time.Time) (done bool) {
+	r.modules.keepFiles(ctx)
+	done = r.round(ctx, now)
+	r.dropRows(ctx, now)
+	return done
+}
 
 // round deletes what is too old now. It is false if the time did not suffice.
 func (r *Retention) round(ctx context.Context, now time.Time) (done bool) {

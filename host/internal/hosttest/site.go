@@ -75,6 +75,13 @@ func (s *Site) Start() {
 	s.t.Cleanup(func() { _ = s.Stop() })
 }
 
+// StartWith is [Site.Start] with changes of the host's options at this and each further start.
+func (s *Site) StartWith(options ...func(*host.Options)) {
+	s.t.Helper()
+	s.options = options
+	s.Start()
+}
+
 // Restart stops the host and starts it again on its data.
 func (s *Site) Restart() {
 	s.t.Helper()

@@ -91,6 +91,7 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
 		return nil, err
 	}
+	s.modules = newServerModules(connector, s.readers, s.writer.epoch)
 	todo, err := s.checkKeys(ctx)
 	if err != nil {
 		return nil, err

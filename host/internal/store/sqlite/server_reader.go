@@ -53,6 +53,7 @@ func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, 
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
 		return nil, err
 	}
+	s.modules = &ServerModules{readers: s.readers}
 	r := &Reader{store: s}
 	return r, r.prepare(ctx, findServerSecret)
 }

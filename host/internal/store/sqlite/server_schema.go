@@ -247,6 +247,13 @@ var serverAdditions = []serverAddition{
 		micro_usd BIGINT NOT NULL,
 		PRIMARY KEY (tenant, minute, agent, model, cause)
 	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01)`},
+	// It has no data of tenants. Its bodies are packed.
+	{"modules", `CREATE TABLE modules (
+		digest BYTEA PRIMARY KEY CHECK (length(digest) = 32),
+		at     BIGINT NOT NULL,
+		size   BIGINT NOT NULL,
+		body   BYTEA NOT NULL
+	); ALTER TABLE modules ALTER COLUMN body SET STORAGE EXTERNAL`},
 }
 
 // numberColumns are the columns that number the rows of their tables.

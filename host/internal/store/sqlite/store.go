@@ -52,6 +52,7 @@ type Store struct {
 	writer  *writer
 	readers *readers
 	keyring *serverKeyring // nil in a directory
+	modules *ServerModules // nil in a directory
 	secrets *ServerSecrets // nil in a directory
 	close   func() error
 	chores  chores
@@ -203,6 +204,9 @@ func (s *Store) release() error {
 	}
 	if s.keyring != nil {
 		errs = append(errs, s.keyring.close())
+	}
+	if s.modules != nil && s.modules.db != nil {
+		errs = append(errs, s.modules.db.Close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())

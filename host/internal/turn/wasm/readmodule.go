@@ -14,18 +14,19 @@ import (
 // missing one, and a *turn.LoadError else.
 func ReadModule(name, path string, caps binary.Caps) ([]byte, error) {
 	wasm, err := pathcheck.ReadFile(path, caps.Size)
-	return wasm, readError(name, err)
+	return wasm, AsLoadError(name, err)
 }
 
 // ReadAnyModule is ReadModule for inspecting a module that is not run: other users
 // may be able to replace the file.
 func ReadAnyModule(name, path string, caps binary.Caps) ([]byte, error) {
 	wasm, err := pathcheck.ReadAny(path, caps.Size)
-	return wasm, readError(name, err)
+	return wasm, AsLoadError(name, err)
 }
 
-// readError makes the error for a file that cannot be read.
-func readError(name string, err error) error {
+// AsLoadError returns the error of [ReadModule] for a module that cannot be read: one that is too large, a
+// [*pathcheck.SizeError], is refused as by its cap.
+func AsLoadError(name string, err error) error {
 	var large *pathcheck.SizeError
 	var weak *pathcheck.Error
 	var refused *turn.LoadError
