@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // heapSlack is how many bytes a heap may grow by before it is collected, however
@@ -17,14 +19,49 @@ const heapSlack = 64 << 20
 // each message. Go would collect it twenty times a second, which takes a tenth of
 // the processor time. An allocated block that is never written counts as live heap
 // and takes no memory, and delays the next collection by its size. On a large heap
-// its effect is small, unlike the effect of a higher GOGC. If the operator limits
-// the memory (GOMEMLIMIT), TuneGC does nothing.
+// its effect is small, unlike the effect of a higher GOGC. What becomes free is returned
+// when the host rests. If the operator limits the memory (GOMEMLIMIT), TuneGC does nothing.
 func TuneGC() (restore func()) {
 	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		return func() {}
 	}
-	block := make([]byte, heapSlack)
-	return func() { runtime.KeepAlive(block) }
+	block, stop := make([]byte, heapSlack), make(chan struct{})
+	go returnMemory(restTime, stop)
+	return func() {
+		close(stop)
+		runtime.KeepAlive(block)
+	}
+}
+
+// restTime is how long a host rests until its free memory is returned.
+const restTime = time.Minute
+
+// returnMemory returns free memory to the system when the host rests after work, until stop is
+// closed: Go keeps as much as the next collection allows, heapSlack included. A host rests while it
+// would not be collected once in that time.
+func returnMemory(rest time.Duration, stop <-chan struct{}) {
+	tick := time.NewTicker(rest)
+	defer tick.Stop()
+	for returned, before := uint64(0), allocated(); ; {
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+		now := allocated()
+		if now-before < heapSlack && now-returned > heapSlack/2 {
+			debug.FreeOSMemory()
+			returned = now
+		}
+		before = now
+	}
+}
+
+// allocated is how many bytes were allocated since the start.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
 // ReserveProcessor adds one to GOMAXPROCS for the host's own work, and returns how
