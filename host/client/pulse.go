@@ -41,6 +41,9 @@ type PulseEvent struct {
 	State    string    `json:"state"`
 	Was      string    `json:"was"`
 	Key      string    `json:"key"`
+	// Model is the model whose call has failed last in a turn, ModelCause why.
+	Model      string `json:"model"`
+	ModelCause string `json:"model_cause"`
 
 	Type      string `json:"type"`
 	Tier      int    `json:"tier"`

@@ -32,8 +32,20 @@ type Turn struct {
 	// Spans are the parts of the turn that its agent has marked, in the order in
 	// which they began.
 	Spans []TurnSpan `json:"spans"`
+	// ModelFailures are the calls of models that have failed.
+	ModelFailures []ModelFailure `json:"model_failures"`
 	// Raw is what the host wrote.
 	Raw json.RawMessage `json:"-"`
+}
+
+// ModelFailure is why calls of a model in a turn have failed.
+type ModelFailure struct {
+	// Model is the provider's name of the model.
+	Model string `json:"model"`
+	// Kind is what kind of failure it was, Cause says it in words.
+	Kind  string `json:"kind"`
+	Cause string `json:"cause"`
+	Count int64  `json:"count"`
 }
 
 // TurnUsage is what a turn has cost.

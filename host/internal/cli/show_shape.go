@@ -104,5 +104,5 @@ func turnLine(t client.Turn) string {
 	if len(ops) > 0 {
 		line += " · " + strings.Join(ops, ", ")
 	}
-	return line
+	return strings.Join(append([]string{line}, modelFailureTexts(t)...), " · ")
 }

@@ -116,6 +116,9 @@ func pulseText(st style, e client.PulseEvent) string {
 	default:
 		parts = append(parts, fmt.Sprintf("%s %d %s", inLine(e.Agent), e.Turn, inLine(e.State)))
 	}
+	if e.Model != "" {
+		parts = append(parts, inLine("model "+e.Model+": "+e.ModelCause))
+	}
 	if e.Key != "" {
 		parts = append(parts, inLine(e.Key))
 	}

@@ -153,6 +153,9 @@ func (l *timeline) printTurn(t turnView) {
 		if ops := opsText(*t.record); ops != "" {
 			l.printBelow(ops)
 		}
+		for _, text := range modelFailureTexts(*t.record) {
+			l.printBelow(text)
+		}
 		for _, s := range spanTexts(t.record.Spans) {
 			l.printBelow(s)
 		}

@@ -89,6 +89,14 @@ func costText(t client.Turn) string {
 	return fmt.Sprintf("%s fuel · %s cpu", quantity(u.Fuel), span(u.CPU))
 }
 
+// modelFailureTexts say which models have failed in a turn, and why.
+func modelFailureTexts(t client.Turn) (lines []string) {
+	for _, f := range t.ModelFailures {
+		lines = append(lines, fmt.Sprintf("model %s failed ×%d: %s", inLine(f.Model), f.Count, inLine(f.Cause)))
+	}
+	return lines
+}
+
 // opMail is the op of the calls that an agent's history lists one by one.
 const opMail = "mail"
 

@@ -125,15 +125,15 @@ func (m meteredModel) Name() string { return cmp.Or(m.spec.Model, m.spec.Name) }
 func (m meteredModel) MaxCost(req abi.ChatRequest) swarm.Spend { return spend(m.spec.Estimate(req)) }
 
 // Chat implements [capability.Model].
-func (m meteredModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
+func (m meteredModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *capability.ModelFault) {
 	m.p.calls.Add(1)
 	rsp, err := m.m.Chat(ctx, req, key, emit)
 	cost := spend(rsp.Usage)
-	var fault *abi.Error
+	var fault *capability.ModelFault
 	if err != nil {
 		m.p.failed.Add(1)
-		fault, cost = chatFault(err), swarm.Spend{}
-		if fault.Reason == string(model.Resting) {
+		fault, cost = &capability.ModelFault{Fault: chatFault(err), Cause: causeOf(err)}, swarm.Spend{}
+		if fault.Fault.Reason == string(model.Resting) {
 			m.p.refused.Add(1)
 		}
 		if mayCost(err) {
@@ -158,6 +158,15 @@ func spend(u abi.ChatUsage) swarm.Spend {
 func mayCost(err error) bool {
 	var broken *model.Error
 	return !errors.As(err, &broken) || broken.Billable || broken.Kind == model.Malformed || broken.Kind == model.TooLarge
+}
+
+// causeOf says for operators why a call has failed, empty for one that was given up here.
+func causeOf(err error) string {
+	var broken *model.Error
+	if errors.As(err, &broken) {
+		return broken.Cause()
+	}
+	return ""
 }
 
 // chatFault is the error that an agent gets for a failed call.

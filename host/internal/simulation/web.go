@@ -9,6 +9,7 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn/capability"
 	"skep/host/internal/turn/egress"
 )
 
@@ -80,14 +81,14 @@ func (e *web) MaxCost(req abi.ChatRequest) swarm.Spend {
 
 // Chat answers at a cost. Only a call that was prepared on the same day counts for it:
 // for others the day is not certain.
-func (e *web) Chat(ctx context.Context, req abi.ChatRequest, _ string, _ func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
+func (e *web) Chat(ctx context.Context, req abi.ChatRequest, _ string, _ func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *capability.ModelFault) {
 	mark := callMark(req)
 	began := today()
 	h := e.world.living()
 	e.world.delayAnswer(ctx)
 	p := h.park("model "+mark, stepGate)
 	if p.fault == hostDied || ctx.Err() != nil {
-		return abi.ChatResponse{}, swarm.Spend{}, abi.Errorf(abi.CodeCancelled, abi.OpLLMChat, "cancelled", "stopped")
+		return abi.ChatResponse{}, swarm.Spend{}, &capability.ModelFault{Fault: abi.Errorf(abi.CodeCancelled, abi.OpLLMChat, "cancelled", "stopped")}
 	}
 	cost := int64(len(mark)*7%80 + 20)
 	e.mu.Lock()

@@ -68,6 +68,41 @@ func (t *Turn) UseModel(name string) {
 	t.run.models = addModel(t.run.models, name)
 }
 
+// ModelFailure is why calls of a model in a turn have failed, without any content.
+type ModelFailure struct {
+	// Model is the provider's name of the model.
+	Model string `json:"model"`
+	// Kind is what kind of failure it was, Cause says it in words.
+	Kind  string `json:"kind"`
+	Cause string `json:"cause"`
+	// Count is the number of the calls.
+	Count int64 `json:"count"`
+}
+
+// NoteModelFailure notes that a call of a model in the turn has failed.
+func (t *Turn) NoteModelFailure(why ModelFailure) {
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	list := t.run.modelFailures
+	for i := range list {
+		if has := &list[i]; has.Model == why.Model && has.Kind == why.Kind {
+			has.Cause = why.Cause
+			has.Count++
+			return
+		}
+	}
+	if why.Count = 1; len(list) < maxModels {
+		t.run.modelFailures = append(list, why)
+	}
+}
+
+// addModelFailures counts the calls of models that have failed in a turn, each under its model.
+func (mut *mutationBuilder) addModelFailures(rn *runningTurn) {
+	for _, why := range rn.modelFailures {
+		mut.addCount(UsageKey{Agent: rn.row.Agent, Model: why.Model, Cause: why.Kind}, UsageSum{Failures: why.Count})
+	}
+}
+
 func addModel(list []string, name string) []string {
 	if name == "" || len(list) >= maxModels || slices.Contains(list, name) {
 		return list

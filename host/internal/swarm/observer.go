@@ -89,6 +89,8 @@ type CommittedTurn struct {
 	Calls         []CallShape
 	// Exceeded are the keys of the budgets in which calls of models did not fit.
 	Exceeded []string
+	// ModelFailures are the calls of models that have failed.
+	ModelFailures []ModelFailure
 }
 
 // noObserver is the [Observer] of a runtime that was given none.
@@ -105,7 +107,7 @@ func newCommittedTurn(turn *Turn, out Outcome, now time.Time) *CommittedTurn {
 	}
 	return &CommittedTurn{
 		N: turn.row.N, Agent: turn.agent.Name, Tier: turn.row.Tier, Waited: turn.waited, Memory: out.Memory, Suspended: out.Suspended != nil, Failure: out.Failure,
-		Queued: turn.queued, Wall: max(0, now.Sub(turn.start)), Usage: usage, Exceeded: turn.run.exceeded,
+		Queued: turn.queued, Wall: max(0, now.Sub(turn.start)), Usage: usage, Exceeded: turn.run.exceeded, ModelFailures: slices.Clone(turn.run.modelFailures),
 		Parent: turn.row.Trace, Trace: turn.trace, Start: turn.start, Calls: out.Calls,
 	}
 }

@@ -100,6 +100,8 @@ type runningTurn struct {
 	exceeded []string
 	models   []string // that the turn calls, by the providers' names
 	emitted  emitState
+	// modelFailures are the calls of models that have failed, by model and kind.
+	modelFailures []ModelFailure
 }
 
 func newActiveTask(key TaskKey, def *Definition) *activeTask {

@@ -171,7 +171,7 @@ func (t *Turn) finalRecord(out Outcome, now time.Time) *Record {
 	}
 	rec.N = t.row.N
 	if rec.End != nil {
-		rec.End.At, rec.End.Spans = now, t.closeSpans()
+		rec.End.At, rec.End.Spans, rec.End.ModelFailures = now, t.closeSpans(), t.run.modelFailures
 	}
 	return rec
 }

@@ -116,6 +116,7 @@ func (r *Runtime) discardTurn(t *activeTask, rn *runningTurn, turn *Turn, out Ou
 func (mut *mutationBuilder) chargeTurn(rn *runningTurn, u Usage) {
 	mut.cost, mut.models = &u, rn.models
 	mut.addUsage(rn, u)
+	mut.addModelFailures(rn)
 	if rn.counted {
 		mut.Task.Steps++
 	}

@@ -164,6 +164,8 @@ type TurnEnd struct {
 	Spans  []Span    `json:"spans,omitempty"`
 	Usage  Usage     `json:"usage"`
 	At     time.Time `json:"at"`
+	// ModelFailures are the calls of models that have failed in the last attempt.
+	ModelFailures []ModelFailure `json:"model_failures,omitempty"`
 }
 
 // Record is the record of one turn.

@@ -31,6 +31,8 @@ type TurnSummaryEnd struct {
 	At   time.Time
 	// Spans are the spans that its agent has marked.
 	Spans []Span
+	// ModelFailures are the calls of models that have failed.
+	ModelFailures []ModelFailure
 }
 
 // summarize summarises a record, which needs its entries unless it has an end.
@@ -38,7 +40,7 @@ func summarize(r Record) TurnSummary {
 	s := TurnSummary{N: r.N, Agent: r.Header.Agent, Start: r.Header.Start, Attempt: max(1, r.Header.Attempt)}
 	if e := r.End; e != nil {
 		s.Attempt, s.Calls = max(s.Attempt, e.Attempt), e.Calls
-		s.End = &TurnSummaryEnd{Exit: e.Exit, Usage: e.Usage, Wall: max(0, e.At.Sub(s.Start)), At: e.At, Spans: e.Spans}
+		s.End = &TurnSummaryEnd{Exit: e.Exit, Usage: e.Usage, Wall: max(0, e.At.Sub(s.Start)), At: e.At, Spans: e.Spans, ModelFailures: e.ModelFailures}
 		return s
 	}
 	s.Calls = map[abi.Op]int64{}

@@ -82,3 +82,42 @@ func TestUsageCountsFailures(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// A model that never answers counts with its failures under its name, and makes no turn fail that went on
+// without it; the turn's record has why.
+func TestUsageCountsFailuresOfModels(t *testing.T) {
+	h := newHive(t, acts(func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		for range 3 {
+			turn.NoteModelFailure(swarm.ModelFailure{Model: "big-1", Kind: "unavailable", Cause: "models.big: connection refused"})
+		}
+		turn.NoteModelFailure(swarm.ModelFailure{Model: "big-1", Kind: "resting", Cause: "models.big: rests: connection refused"})
+		call(turn, mail.ToolTaskComplete, obj{"finish_message": "done"})
+		header := turn.Header()
+		return swarm.Outcome{Record: &swarm.Record{Header: &header, End: &swarm.TurnEnd{Exit: "ok"}}}
+	}))
+	h.ask("x", task("t"))
+	for _, g := range h.usage(swarm.UsageByModel) {
+		want := map[string]int64{}
+		if g.Model == "big-1" {
+			want = map[string]int64{"unavailable": 3, "resting": 1}
+		}
+		if !reflect.DeepEqual(g.Causes, want) {
+			t.Errorf("of %q: %+v", g.Model, g)
+		}
+	}
+	for _, by := range []swarm.UsageBy{swarm.UsageByAgent, swarm.UsageByTenant, swarm.UsageByDay} {
+		if g := h.usage(by); len(g) != 1 || g[0].Turns != 1 || g[0].Failures != 0 || len(g[0].Causes) != 0 {
+			t.Errorf("by %s: %+v", by, g)
+		}
+	}
+	of, err := h.rt.Usage(t.Context(), swarm.UsageQuery{By: swarm.UsageByAgent, Model: "big-1"})
+	if err != nil || len(of) != 1 || of[0].Failures != 4 {
+		t.Errorf("of the model alone: %+v, %v", of, err)
+	}
+	turns, _, err := h.rt.Turns(t.Context(), h.record("t").Task.Key, 0, 10)
+	if err != nil || len(turns) != 1 || !reflect.DeepEqual(turns[0].End.ModelFailures, []swarm.ModelFailure{
+		{Model: "big-1", Kind: "unavailable", Cause: "models.big: connection refused", Count: 3}, {Model: "big-1", Kind: "resting", Cause: "models.big: rests: connection refused", Count: 1},
+	}) {
+		t.Errorf("the turns: %+v, %v", turns, err)
+	}
+}

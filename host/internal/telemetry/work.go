@@ -109,7 +109,11 @@ func (w *Work) countTurn(task swarm.TaskKey, turn *swarm.CommittedTurn) {
 	exit := "ok"
 	if f := turn.Failure; f != nil {
 		exit = f.Cause
-		w.logLine(task, "a turn has failed", f.Cause, "agent", turn.Agent, "turn", turn.N, "cause", f.Cause, "key", limitKey(turn.Agent, f.Limit))
+		attrs := []any{"agent", turn.Agent, "turn", turn.N, "cause", f.Cause, "key", limitKey(turn.Agent, f.Limit)}
+		if n := len(turn.ModelFailures); n > 0 {
+			attrs = append(attrs, "model", turn.ModelFailures[n-1].Model, "model_cause", turn.ModelFailures[n-1].Cause)
+		}
+		w.logLine(task, "a turn has failed", f.Cause, attrs...)
 	}
 	agent := w.agents.Label(turn.Agent)
 	w.count(w.turns, 1, task.Tenant, agent, exit)

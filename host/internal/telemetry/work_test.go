@@ -61,6 +61,9 @@ func TestWork(t *testing.T) {
 	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StatePaused, To: swarm.StateRunning})
 	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StateRunning, Turn: turn(nil), Queued: []swarm.MailShape{{Type: mail.Request}, {Type: mail.Broadcast}}})
 	failure := &swarm.Failure{Cause: "fuel", Limit: "fuel", Message: "a text that is not for operators"}
+	unanswered := turn(&swarm.Failure{Cause: "failed", Message: "a text that is not for operators"})
+	unanswered.ModelFailures = []swarm.ModelFailure{{Model: "big-1", Kind: "unavailable", Cause: "models.big: connection refused", Count: 2}}
+	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StateRunning, Turn: unanswered})
 	w.Committed(swarm.Change{Task: taskOfAcme, From: swarm.StateRunning, To: swarm.StateFailed, Created: at.Add(-time.Minute), At: at, Turn: turn(failure)})
 	want := `
 # HELP skep_messages_total Messages that were queued for agents, by type.
@@ -74,9 +77,10 @@ skep_tasks_total{state="paused"} 1
 skep_tasks_total{state="running"} 2
 # HELP skep_turn_cpu_seconds_total Computing time of turns, by agent.
 # TYPE skep_turn_cpu_seconds_total counter
-skep_turn_cpu_seconds_total{agent="math"} 1
+skep_turn_cpu_seconds_total{agent="math"} 1.5
 # HELP skep_turns_total Turns that have ended, by agent and how: ok, or the cause of the failure.
 # TYPE skep_turns_total counter
+skep_turns_total{agent="math",exit="failed"} 1
 skep_turns_total{agent="math",exit="fuel"} 1
 skep_turns_total{agent="math",exit="ok"} 1
 `
@@ -90,6 +94,7 @@ skep_turns_total{agent="math",exit="ok"} 1
 	}
 	wantLog := []string{
 		`{"agent":"math","level":"INFO","msg":"a task waits for a person","swarm":"hive","task_id":"t-1","tenant":"acme"}`,
+		`{"agent":"math","cause":"failed","key":"","level":"INFO","model":"big-1","model_cause":"models.big: connection refused","msg":"a turn has failed","swarm":"hive","task_id":"t-1","tenant":"acme","turn":1}`,
 		`{"agent":"math","cause":"fuel","key":"[agents.math] fuel","level":"INFO","msg":"a turn has failed","swarm":"hive","task_id":"t-1","tenant":"acme","turn":1}`,
 		`{"after":"1m0s","level":"INFO","msg":"a task has failed","state":"failed","swarm":"hive","task_id":"t-1","tenant":"acme"}`,
 	}

@@ -26,6 +26,8 @@ type turnSummary struct {
 	Exit  *string    `json:"exit"`
 	Usage *turnUsage `json:"usage"`
 	Spans []turnSpan `json:"spans,omitempty"`
+	// ModelFailures are the calls of models that have failed.
+	ModelFailures []swarm.ModelFailure `json:"model_failures,omitempty"`
 }
 
 // turnSpan is a part of a turn that its agent marked.
@@ -95,7 +97,7 @@ func newTurnSummary(t swarm.TurnSummary) turnSummary {
 	}
 	if e := t.End; e != nil {
 		at, u := formatTime(e.At), e.Usage
-		s.End, s.Exit = &at, &e.Exit
+		s.End, s.Exit, s.ModelFailures = &at, &e.Exit, e.ModelFailures
 		s.Usage = &turnUsage{u.Fuel, ms(u.CPU), ms(e.Wall), u.HostCalls, u.Fetches, u.FetchBytes, u.Tokens, u.MicroUSD}
 		for _, sp := range e.Spans {
 			s.Spans = append(s.Spans, turnSpan{sp.Name, sp.Parent, sp.Action, ms(sp.Offset), ms(sp.Duration), sp.Attributes, sp.Error, sp.Cut})

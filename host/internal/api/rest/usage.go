@@ -124,6 +124,9 @@ func (u *usageAnswer) addGroups(by swarm.UsageBy, groups []swarm.UsageGroup, lim
 	var total swarm.UsageSum
 	causes := map[string]int64{}
 	for _, g := range groups {
+		if g.Model != "" {
+			g.Failures, g.Causes = 0, nil // of its calls: a turn may go on without an answer
+		}
 		total = total.Add(g.UsageSum)
 		for cause, n := range g.Causes {
 			causes[cause] += n

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"skep/host/internal/swarm"
@@ -54,7 +55,11 @@ func usageText(q swarm.UsageQuery) string {
 	if span := q.By.Span(); span > 0 {
 		column = "minute - minute % " + strconv.Itoa(int(span/time.Minute))
 	}
-	text := "SELECT " + column + ", cause, " + usageSums + " FROM usage WHERE tenant = ? AND minute >= ? AND minute < ?"
+	sums := usageSums
+	if q.By != swarm.UsageByModel && q.Model == "" { // a failed call of a model is no failed turn
+		sums = strings.Replace(sums, "sum(failures)", "sum(CASE WHEN model = x'' THEN failures ELSE 0 END)", 1)
+	}
+	text := "SELECT " + column + ", cause, " + sums + " FROM usage WHERE tenant = ? AND minute >= ? AND minute < ?"
 	for _, f := range []struct{ column, value string }{{"agent", q.Agent}, {"model", q.Model}} {
 		if f.value != "" {
 			text += " AND " + f.column + " = ?"
@@ -128,7 +133,7 @@ func (g usageGroups) add(name usageName, cause string, sum swarm.UsageSum) {
 		g[name] = one
 	}
 	one.UsageSum = one.Add(sum)
-	if cause != "" {
+	if cause != "" && sum.Failures > 0 {
 		one.Causes[cause] += sum.Failures
 	}
 }

@@ -49,6 +49,9 @@ type Event struct {
 	Was   string `json:"was,omitempty"`
 	// Key is the key of swarm.toml that holds the limit or budget that was hit.
 	Key string `json:"key,omitempty"`
+	// Model is the model whose call has failed last in a turn, ModelCause why.
+	Model      string `json:"model,omitempty"`
+	ModelCause string `json:"model_cause,omitempty"`
 
 	// Of a message.
 	Type      string `json:"type,omitempty"`

@@ -63,6 +63,9 @@ func (b *changeEvents) addTurn(t *swarm.CommittedTurn) {
 			e.Key = "[agents." + t.Agent + "] " + f.Limit
 		}
 	}
+	if n := len(t.ModelFailures); n > 0 {
+		e.Model, e.ModelCause = t.ModelFailures[n-1].Model, t.ModelFailures[n-1].Cause
+	}
 	b.add(e)
 	for _, key := range t.Exceeded {
 		b.add(Event{Kind: Budget, Agent: t.Agent, Turn: t.N, State: "exceeded", Key: key})

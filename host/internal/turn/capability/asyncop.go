@@ -81,6 +81,8 @@ type asyncOp struct {
 	cost swarm.Spend
 	// usage is what a model has counted.
 	usage abi.ChatUsage
+	// modelFailure is why a call of a model has failed, nil if it has not.
+	modelFailure *swarm.ModelFailure
 }
 
 // run runs the effect once there is a slot for it and depart has succeeded.
@@ -192,6 +194,18 @@ func (f *asyncOp) usageSoFar() abi.ChatUsage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.usage
+}
+
+func (f *asyncOp) setModelFailure(why swarm.ModelFailure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.modelFailure = &why
+}
+
+func (f *asyncOp) failureOfModel() *swarm.ModelFailure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.modelFailure
 }
 
 // setCost replaces the cost of the effect.

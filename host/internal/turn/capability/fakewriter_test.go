@@ -71,6 +71,8 @@ func (b *fakeWriter) ReserveSpend(op abi.Op, _ string, most swarm.Spend) (day in
 
 func (*fakeWriter) UseModel(string) {}
 
+func (*fakeWriter) NoteModelFailure(swarm.ModelFailure) {}
+
 func (b *fakeWriter) SettleSpend(_ string, _ int64, change swarm.Spend) {
 	b.spent = b.spent.Add(change)
 }

@@ -33,7 +33,7 @@ func newSlowModel() *slowModel {
 }
 
 // Chat waits for the test before each word of the answer, or once for an answer that is not a stream.
-func (m *slowModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
+func (m *slowModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *ModelFault) {
 	text := req.Messages[len(req.Messages)-1].Content
 	if text == "boom" {
 		panic("a fault of the host")
@@ -48,7 +48,7 @@ func (m *slowModel) Chat(ctx context.Context, req abi.ChatRequest, key string, e
 		case <-m.pieces:
 		case <-ctx.Done():
 			m.ended <- context.Cause(ctx)
-			return abi.ChatResponse{}, swarm.Spend{Tokens: 1}, abi.Errorf(abi.CodeCancelled, abi.OpLLMChat, "cancelled", "stopped")
+			return abi.ChatResponse{}, swarm.Spend{Tokens: 1}, &ModelFault{Fault: abi.Errorf(abi.CodeCancelled, abi.OpLLMChat, "cancelled", "stopped")}
 		}
 		if emit != nil {
 			_ = emit(abi.ChatPiece{Delta: word})

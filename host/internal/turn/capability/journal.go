@@ -23,6 +23,8 @@ type journalWriter interface {
 	SettleSpend(model string, day int64, change swarm.Spend)
 	// UseModel notes whose answers are paid for; a re-run notes it again.
 	UseModel(name string)
+	// NoteModelFailure notes why a call of a model has failed.
+	NoteModelFailure(why swarm.ModelFailure)
 	SetReplay(e *swarm.Entry)
 }
 

@@ -18,7 +18,16 @@ type Model interface {
 	MaxCost(req abi.ChatRequest) swarm.Spend
 	// Chat calls the model, and passes the pieces of its answer to emit, if not nil. The
 	// cost also counts with an error; if it is unknown, it is [Model.MaxCost].
-	Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error)
+	Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *ModelFault)
+}
+
+// ModelFault is why a call of a model has failed.
+type ModelFault struct {
+	// Fault is for the agent.
+	Fault *abi.Error
+	// Cause is for operators: without content and words of others. It is empty for a call that was
+	// given up here.
+	Cause string
 }
 
 // chatHandler prepares a call of a model. A call that needs no model to be refused never
@@ -77,12 +86,15 @@ func (c chat) run(ctx context.Context, out *asyncOp) *abi.Error {
 	if c.stream {
 		emit = func(p abi.ChatPiece) error { return asError(writeLine(out, p)) }
 	}
-	rsp, cost, fault := c.m.Chat(ctx, c.ask, out.key, emit)
+	rsp, cost, broken := c.m.Chat(ctx, c.ask, out.key, emit)
 	out.setCost(cost)
 	out.setUsage(rsp.Usage)
 	switch {
-	case fault != nil:
-		return fault
+	case broken != nil:
+		if broken.Cause != "" {
+			out.setModelFailure(swarm.ModelFailure{Model: c.m.Name(), Kind: broken.Fault.Reason, Cause: broken.Cause})
+		}
+		return broken.Fault
 	case c.stream:
 		rsp.Text, rsp.Reasoning = "", ""
 		return writeLine(out, abi.ChatPiece{End: &rsp})

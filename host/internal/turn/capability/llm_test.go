@@ -27,12 +27,12 @@ func (*parrot) Name() string { return "parrot-1" }
 
 func (*parrot) MaxCost(abi.ChatRequest) swarm.Spend { return swarm.Spend{Tokens: 100, MicroUSD: 1000} }
 
-func (p *parrot) Chat(_ context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
+func (p *parrot) Chat(_ context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *ModelFault) {
 	p.mu.Lock()
 	p.keys = append(p.keys, key)
 	p.mu.Unlock()
 	if p.fault != nil {
-		return abi.ChatResponse{}, p.cost, p.fault
+		return abi.ChatResponse{}, p.cost, &ModelFault{p.fault, "models.parrot: connection refused"}
 	}
 	text := req.Messages[len(req.Messages)-1].Content
 	for i, word := range strings.SplitAfter(text, " ") {

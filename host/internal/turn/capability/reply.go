@@ -105,10 +105,13 @@ func (r *reply) settle() *abi.Error {
 }
 
 // correctCost adds the difference between cost and reservation to the entry that ends the
-// effect. A request that an earlier attempt sent may have cost the whole reservation.
+// effect, and tells the turn why a model has failed. A request that an earlier attempt sent may have cost the whole reservation.
 func (r *reply) correctCost(e *swarm.Entry) {
 	if r.async == nil {
 		return
+	}
+	if why := r.async.failureOfModel(); why != nil && e.Err != nil {
+		r.ops.j.writer.NoteModelFailure(*why)
 	}
 	if e.Spend = r.async.currentCost().Minus(r.reserved); e.Spend != (swarm.Spend{}) {
 		e.Day, e.Model = r.reservedDay, r.model

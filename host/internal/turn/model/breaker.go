@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -16,6 +17,7 @@ type breaker struct {
 	// until is when a call may try the model again, zero before it rests.
 	until time.Time
 	why   string
+	short string
 }
 
 // admit returns the error of a call that is refused, nil for one that may go on. After the
@@ -29,7 +31,7 @@ func (b *breaker) admit(now time.Time) *Error {
 	case now.Before(b.until):
 		e := newError(Resting, "%d calls in a row failed, so it rests until %s, and then one call tries it (%s); the keys are rest_after and rest",
 			b.after, b.until.UTC().Format(time.RFC3339), b.why)
-		e.RetryAfter = b.until.Sub(now)
+		e.RetryAfter, e.Short = b.until.Sub(now), "rests: "+b.short
 		return e
 	}
 	b.until = now.Add(b.rest)
@@ -57,6 +59,6 @@ func (b *breaker) record(failed *Error, now time.Time) (began, ended bool) {
 		return false, false
 	}
 	began = b.until.IsZero()
-	b.until, b.why = now.Add(b.rest), failed.Message
+	b.until, b.why, b.short = now.Add(b.rest), failed.Message, cmp.Or(failed.Short, string(failed.Kind))
 	return began, false
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -45,6 +46,23 @@ type Error struct {
 	Billable bool
 	// Message explains what to do. It may quote the provider, in 500 bytes at most.
 	Message string
+	// Short is what has happened in a few words of this package, empty where Kind says it.
+	Short string
+}
+
+// Cause says for operators why the call failed. Nothing in it is of the call or of the provider.
+func (e *Error) Cause() string {
+	text := cmp.Or(e.Short, strings.ReplaceAll(string(e.Kind), "_", " "))
+	if e.Status != 0 {
+		text = fmt.Sprintf("status %d, %s", e.Status, text)
+	}
+	return "models." + e.Name + ": " + text
+}
+
+// inShort adds what has happened in a few words.
+func (e *Error) inShort(text string) *Error {
+	e.Short = text
+	return e
 }
 
 // Error is the message with the model's name.

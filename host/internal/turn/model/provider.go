@@ -104,7 +104,7 @@ func (r *remoteModel) recordRest(err error) {
 	}
 	switch began, ended := r.breaker.record(failed, r.opt.Now()); {
 	case began:
-		r.opt.Logger.Warn("a model rests: call after call failed", "model", r.spec.Name, "for", r.spec.Rest, "why", failed.Error())
+		r.opt.Logger.Warn("a model rests: call after call failed", "model", r.spec.Name, "for", r.spec.Rest, "why", r.withModelName(failed).Cause())
 	case ended:
 		r.opt.Logger.Info("a model rests no more", "model", r.spec.Name)
 	}
@@ -147,9 +147,9 @@ func (r *remoteModel) attempt(ctx context.Context, req abi.ChatRequest, key stri
 	case err != nil:
 		a.billable = a.billable || w.timedOut(ctx)
 	case a.finish == "" && w.streams && !a.billable:
-		err = newError(Unavailable, "the answer broke off, and none of it was of the provider %s; is base_url %q a server of that kind?", r.spec.Provider, r.spec.BaseURL)
+		err = newError(Unavailable, "the answer broke off, and none of it was of the provider %s; is base_url %q a server of that kind?", r.spec.Provider, r.spec.BaseURL).inShort("answer broken off")
 	case a.finish == "" && w.streams:
-		err = newError(Unavailable, "the answer broke off")
+		err = newError(Unavailable, "the answer broke off").inShort("answer broken off")
 	case a.finish == "":
 		err = newError(Malformed, "the answer is no stream of events; base_url may lead elsewhere than to the provider %s", r.spec.Provider)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,9 +127,9 @@ func (r *remoteModel) attemptError(ctx context.Context, a *answer, err error) er
 	case a.emitErr != nil:
 		return a.emitErr
 	case errors.Is(cause, errTimeout):
-		return newError(Unavailable, "no whole answer within %s; raise timeout if the model needs longer", r.spec.Timeout)
+		return newError(Unavailable, "no whole answer within %s; raise timeout if the model needs longer", r.spec.Timeout).inShort("no whole answer in time")
 	case errors.Is(cause, errIdle):
-		return newError(Unavailable, "the provider said nothing for %s in the middle of its answer", r.spec.IdleTimeout)
+		return newError(Unavailable, "the provider said nothing for %s in the middle of its answer", r.spec.IdleTimeout).inShort("silence in the middle of an answer")
 	case cause != nil:
 		return cause
 	case errors.As(err, &own):
@@ -138,13 +139,21 @@ func (r *remoteModel) attemptError(ctx context.Context, a *answer, err error) er
 	case errors.As(err, &denied) && (denied.Code == abi.CodeDenied || denied.Code == abi.CodeInvalid):
 		return newError(Auth, "base_url is refused: %s", denied.Message)
 	case errors.As(err, &denied):
-		return newError(Unavailable, "the provider cannot be reached at base_url %q: %s", r.spec.BaseURL, denied.Message)
+		return newError(Unavailable, "the provider cannot be reached at base_url %q: %s", r.spec.BaseURL, denied.Message).inShort(unreachable(denied.Reason))
 	case errors.As(err, &syntax), errors.As(err, &mistyped):
 		return newError(Malformed, "the answer is not in the format of the provider %s", r.spec.Provider)
 	case errors.Is(err, errNotJSON):
 		return newError(Malformed, "the answer is no JSON; base_url may lead elsewhere than to the provider %s", r.spec.Provider)
 	}
-	return newError(Unavailable, "the connection broke before the answer was whole")
+	return newError(Unavailable, "the connection broke before the answer was whole").inShort("connection broken")
+}
+
+// unreachable says in a few words why a request did not reach a provider.
+func unreachable(reason string) string {
+	return cmp.Or(map[string]string{
+		egress.ReasonDNS: "name not resolved", egress.ReasonRefused: "connection refused", egress.ReasonTLS: "no TLS",
+		egress.ReasonConnection: "connection broken", egress.ReasonProtocol: "no HTTP", egress.ReasonTimeout: "timeout",
+	}[reason], "not reachable")
 }
 
 var errNotJSON = errors.New("no JSON")
