@@ -18,9 +18,10 @@ name one that has a password, postgres://… stands for itself.
 
 Tasks, messages, histories, records, values, blobs, issued tokens, loaded definitions,
 agents in quarantine and the keyring are moved, all or nothing: every table is read
-again, and its rows are counted and summed on both sides. Turns that wait go on there.
-What belongs to the host itself stays in its data directory: modules, the audit log,
-registered swarms, and the keys with which it signs.
+again, and its rows are counted and summed on both sides. Modules, registered swarms and
+the key that signs letters are copied: turns that wait go on there with the modules that
+they began with. What belongs to the host itself stays in its data directory: the audit
+log, and the keys with which gateways sign.
 
 No host may run. The PLACE that is moved to must have no store. The one that is moved
 from keeps what it has, but no host opens it any more.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 
+	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
@@ -40,15 +43,23 @@ func Migrate(ctx context.Context, from, to Place, key config.Secret, progress fu
 	}
 	opts := sqlite.CopyOptions{KEK: ring.KEK, Progress: progress}
 	dir := from.Dir
+	var missing error
 	switch {
 	case from.DSN == "" && to.DSN != "":
 		if opts.Secrets, err = (Data{Dir: from.Dir}).readSecrets(); err != nil {
 			break
 		}
-		tables, err = sqlite.CopyToServer(ctx, from.Dir, sqlite.Server{DSN: to.DSN.Reveal()}, opts)
+		if tables, err = sqlite.CopyToServer(ctx, from.Dir, sqlite.Server{DSN: to.DSN.Reveal()}, opts); err == nil {
+			missing = to.keepModules(ctx, definition.DataModules(from.Dir))
+		}
 	case from.DSN != "" && to.DSN == "":
 		dir = to.Dir
-		opts.KeepSecrets = Data{Dir: dir}.keepSecrets
+		opts.KeepSecrets = func(secrets map[string][]byte) (err error) {
+			if err = (Data{Dir: dir}).keepSecrets(secrets); err == nil {
+				missing, err = from.copyModules(ctx, definition.DataModules(dir))
+			}
+			return err
+		}
 		tables, err = sqlite.CopyFromServer(ctx, sqlite.Server{DSN: from.DSN.Reveal()}, to.Dir, opts)
 	default:
 		return nil, errors.New("a store is moved from a data directory to a server, or back; a directory is copied with skep backup and skep restore, a database by its server's own programs")
@@ -59,7 +70,31 @@ func Migrate(ctx context.Context, from, to Place, key config.Secret, progress fu
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: %w", noStore(from.String()), err)
 	}
+	if err == nil && missing != nil {
+		err = fmt.Errorf("the store is moved, and need not be again, but not all modules: %w", missing)
+	}
 	return tables, Data{Dir: dir}.record("data.migrate", to.String(), asKeyError(err))
+}
+
+// keepModules gives the modules of a directory rows on a server. A host that starts with the directory does it, too.
+func (p Place) keepModules(ctx context.Context, from definition.ModuleDir) (err error) {
+	m, err := sqlite.OpenServerModules(ctx, sqlite.Server{DSN: p.DSN.Reveal()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return definition.KeepRows(ctx, from, m)
+}
+
+// copyModules copies the modules that a server has to a directory. Those that are damaged are missing.
+func (p Place) copyModules(ctx context.Context, to definition.ModuleDir) (missing, err error) {
+	m, err := sqlite.OpenServerModules(ctx, sqlite.Server{DSN: p.DSN.Reveal()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	damaged, err := definition.CopyRows(ctx, m, to)
+	return errors.Join(slices.Collect(maps.Values(damaged))...), err
 }
 
 // CancelMigration gives up a migration that was broken off, if its copy is not whole: hosts open the

@@ -246,7 +246,7 @@ func (r *replayer) source(ctx context.Context, digest string) (wasm.Source, erro
 	if err == nil {
 		return wasm.Source{Name: digest, Wasm: data, SHA256: digest}, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if ctx.Err() != nil {
 		return wasm.Source{}, err
 	}
 	for _, a := range definition.Executables(r.opt.Config.Composition()) {
@@ -263,6 +263,9 @@ func (r *replayer) source(ctx context.Context, digest string) (wasm.Source, erro
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) == digest {
 			return wasm.Source{Name: a.Name, Wasm: data, SHA256: digest, Trusted: a.Source.Kind == config.SourceBundled}, nil
 		}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return wasm.Source{}, err
 	}
 	return wasm.Source{}, fmt.Errorf("its module %s is neither in %s nor what an agent of the configuration has now", digest, where)
 }

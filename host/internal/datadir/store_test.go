@@ -87,3 +87,58 @@ func TestServerBackupModules(t *testing.T) {
 		t.Errorf("%d modules are copied, %q", n, data)
 	}
 }
+
+// TestBackupSoundCopy: a backup has a module of which the file or the row is sound, whichever of them is damaged.
+func TestBackupSoundCopy(t *testing.T) {
+	t.Parallel()
+	at, dir := emptyServer(t), t.TempDir()
+	s, err := OpenShared(t.Context(), t.TempDir(), at, sqlite.Options{})
+	mustDo(t, err)
+	kept := filepath.Join(dir, "modules")
+	mustDo(t, os.Mkdir(kept, 0o700))
+	for name, file := range map[string]string{"a module": "damaged!", "another": "another"} {
+		sum := sha256.Sum256([]byte(name))
+		digest := hex.EncodeToString(sum[:])
+		mustDo(t, s.ServerModules().AddModule(t.Context(), digest, []byte(name)))
+		mustDo(t, os.WriteFile(filepath.Join(kept, digest+".wasm"), []byte(file), 0o400))
+	}
+	mustDo(t, s.Close())
+	const damage = "WITH changed AS (UPDATE modules SET body = '\\x7f' WHERE digest = sha256('another') RETURNING 1) SELECT count(*) FROM changed"
+	if n := pgtest.Number(t, at.DSN.Reveal(), damage)(); n != 1 {
+		t.Fatalf("%d rows are damaged", n)
+	}
+	n, err := Data{Dir: dir, Store: at}.Backup(t.Context(), filepath.Join(dir, "copy.db"), false)
+	if n != 2 || err != nil {
+		t.Errorf("%d modules are copied, %v", n, err)
+	}
+}
+
+// TestModulesMove: modules go to a server and back with a move. One that is damaged there is named, and the rest is done.
+func TestModulesMove(t *testing.T) {
+	t.Parallel()
+	d, at := newData(t), emptyServer(t)
+	place := Place{DSN: at.DSN}
+	kept := filepath.Join(d.Dir, "modules")
+	mustDo(t, os.MkdirAll(kept, 0o700))
+	sum := sha256.Sum256([]byte("a module"))
+	digest := hex.EncodeToString(sum[:])
+	mustDo(t, os.WriteFile(filepath.Join(kept, digest+".wasm"), []byte("a module"), 0o400))
+	_, err := Migrate(t.Context(), Place{Dir: d.Dir}, place, at.Keyring, nil)
+	mustDo(t, err)
+	const damaged = "WITH added AS (INSERT INTO modules VALUES (sha256('another'), 0, 7, '\\x7f') RETURNING 1) SELECT count(*) FROM added"
+	if n := pgtest.Number(t, at.DSN.Reveal(), damaged)(); n != 1 {
+		t.Fatalf("%d rows are added", n)
+	}
+	back := filepath.Join(t.TempDir(), "back")
+	sum = sha256.Sum256([]byte("another"))
+	_, err = Migrate(t.Context(), place, Place{Dir: back}, at.Keyring, nil)
+	if err == nil || !strings.Contains(err.Error(), "moved") || !strings.Contains(err.Error(), hex.EncodeToString(sum[:])) {
+		t.Errorf("Migrate() = %v", err)
+	}
+	if data, err := definition.DataModules(back).Read(digest, binary.DefaultCaps()); string(data) != "a module" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	s, err := OpenStore(t.Context(), back, config.Store{Keyring: at.Keyring}, sqlite.Options{})
+	mustDo(t, err)
+	mustDo(t, s.Close())
+}

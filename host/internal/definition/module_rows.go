@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -115,6 +116,16 @@ func (s *moduleStore) keepRows(ctx context.Context, digests []string) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// KeepRows makes sure that the modules in a directory have young rows, but for damaged ones.
+func KeepRows(ctx context.Context, dir ModuleDir, rows ModuleRows) error {
+	digests, err := dir.digests()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s := &moduleStore{dir: dir, rows: rows, log: slog.New(slog.DiscardHandler), caps: binary.Caps{Size: sqlite.MaxServerModule}}
+	return s.keepRows(ctx, digests)
 }
 
 // addRow makes the row of a module, unless there is no sound file of it here, or it is larger than a row.

@@ -1,12 +1,14 @@
 package definition_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"skep/host"
+	"skep/host/internal/datadir"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
@@ -41,5 +43,22 @@ func TestModuleOfLostHost(t *testing.T) {
 	other.StartWith(onServer)
 	if got := confirm(t, other.Addr(), hosttest.AdaKey, "old"); got != "boss got [Re: s] echo: hello" {
 		t.Errorf("resumed: %q", got)
+	}
+	if err := errors.Join(other.Stop(), os.RemoveAll(filepath.Join(other.Data, "modules"))); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := other.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onServer(&host.Options{Config: cfg})
+	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: other.Data, CacheDir: guests.CacheDir(t), Task: "old"})
+	if err != nil || len(turns) == 0 {
+		t.Fatalf("%d turns are replayed without a file: %v", len(turns), err)
+	}
+	for _, turn := range turns {
+		if turn.Skipped != "" || turn.Difference != "" {
+			t.Errorf("turn %d: %s%s", turn.Turn, turn.Skipped, turn.Difference)
+		}
 	}
 }

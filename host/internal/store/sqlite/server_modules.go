@@ -47,6 +47,22 @@ func newServerModules(c *postgres.Connector, r *readers, hid int64) *ServerModul
 	return &ServerModules{readers: r, db: db, hid: hid}
 }
 
+// OpenServerModules opens the copies of modules on a server whose tables are there. The caller closes them.
+func OpenServerModules(ctx context.Context, at Server) (*ServerModules, error) {
+	connector, err := at.connector()
+	if err != nil {
+		return nil, err
+	}
+	r, err := openServerReaders(ctx, connector)
+	if err != nil {
+		return nil, addAdvice(meaning(err))
+	}
+	return newServerModules(connector, r, 0), nil
+}
+
+// Close closes what [OpenServerModules] has opened.
+func (m *ServerModules) Close() error { return errors.Join(m.db.Close(), m.readers.close()) }
+
 // ServerModules returns the copies of modules on the store's server, nil for a store in a file.
 func (s *Store) ServerModules() *ServerModules { return s.modules }
 
