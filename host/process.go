@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -27,18 +28,17 @@ func TuneGC() (restore func()) {
 	}
 	block, stop := make([]byte, heapSlack), make(chan struct{})
 	go returnMemory(restTime, stop)
-	return func() {
+	return sync.OnceFunc(func() {
 		close(stop)
 		runtime.KeepAlive(block)
-	}
+	})
 }
 
 // restTime is how long a host rests until its free memory is returned.
 const restTime = time.Minute
 
 // returnMemory returns free memory to the system when the host rests after work, until stop is
-// closed: Go keeps as much as the next collection allows, heapSlack included. A host rests while it
-// would not be collected once in that time.
+// closed: Go keeps as much as the next collection allows, heapSlack included.
 func returnMemory(rest time.Duration, stop <-chan struct{}) {
 	tick := time.NewTicker(rest)
 	defer tick.Stop()
@@ -49,12 +49,19 @@ func returnMemory(rest time.Duration, stop <-chan struct{}) {
 			return
 		}
 		now := allocated()
-		if now-before < heapSlack && now-returned > heapSlack/2 {
+		if restsAfterWork(now, before, returned) {
 			debug.FreeOSMemory()
 			returned = now
 		}
 		before = now
 	}
+}
+
+// restsAfterWork reports whether a host that has allocated now bytes, and before bytes when the rest
+// began, rests, and has left garbage since memory was returned. One that works a little keeps its
+// memory: it would need it again.
+func restsAfterWork(now, before, returned uint64) bool {
+	return now-before < heapSlack/8 && now-returned > heapSlack/2
 }
 
 // allocated is how many bytes were allocated since the start.

@@ -9,7 +9,7 @@ import (
 // A host that rests after work returns what the work has left.
 func TestMemoryIsReturnedAtRest(t *testing.T) {
 	defer TuneGC()() // the next collection is far
-	for range 64 {
+	for unreturned() < heapSlack/2 {
 		kept = make([]byte, 1<<20)
 	}
 	kept = nil
@@ -22,6 +22,24 @@ func TestMemoryIsReturnedAtRest(t *testing.T) {
 	for end := time.Now().Add(time.Minute); unreturned() > heapSlack/4; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes that are free were not returned", unreturned())
+		}
+	}
+}
+
+func TestRestsAfterWork(t *testing.T) {
+	const mib = 1 << 20
+	for name, test := range map[string]struct {
+		now, before, returned uint64
+		want                  bool
+	}{
+		"work goes on":              {200 * mib, 100 * mib, 0, false},
+		"work that ends":            {201 * mib, 200 * mib, 0, true},
+		"the same rest goes on":     {202 * mib, 201 * mib, 201 * mib, false},
+		"little since the last one": {221 * mib, 220 * mib, 201 * mib, false},
+		"other work":                {301 * mib, 300 * mib, 201 * mib, true},
+	} {
+		if got := restsAfterWork(test.now, test.before, test.returned); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

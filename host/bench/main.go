@@ -131,6 +131,7 @@ func run(b *bench, only, format string) error {
 		if err := caught(func() { p.do(b) }); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		r.endPart()
 	}
 	return r.end()
 }

@@ -41,6 +41,8 @@ type report struct {
 	out  io.Writer
 	json bool
 	part string
+	// partBegan is when the part began.
+	partBegan time.Time
 
 	Machine string `json:"machine"`
 	Load    string `json:"load"`
@@ -65,8 +67,13 @@ func (r *report) print(format string, args ...any) {
 }
 
 func (r *report) begin(p part) {
-	r.part = p.name
+	r.part, r.partBegan = p.name, time.Now()
 	r.print("\n%s (-only %s)\n", p.title, p.name)
+}
+
+// endPart prints how long the part took.
+func (r *report) endPart() {
+	r.print("  %s took %s\n", r.part, time.Since(r.partBegan).Round(time.Second))
 }
 
 // fact reports a figure by itself.

@@ -51,7 +51,7 @@ func (l *Log) retryWrite() {
 	if missed == 0 && last == nil {
 		return
 	}
-	reason := "refusals could not be written" // they count on in the next summary
+	reason := "the log could not be written" // refusals count on in the next summary
 	if missed > 0 {
 		reason = fmt.Sprintf("%d acts could not be written", missed)
 	}

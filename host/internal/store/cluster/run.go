@@ -28,8 +28,8 @@ func (m *Member) Run(ctx context.Context, moves Moves) error {
 	go func() { followed <- m.followConfig(inner, stop) }()
 	err := m.beatAll(inner, beaten, woken)
 	stop(err)
-	if cause := cmp.Or(err, context.Cause(inner)); !errors.Is(cause, context.Canceled) {
-		moves.Ended(cause)
+	if err != nil || ctx.Err() == nil {
+		moves.Ended(cmp.Or(err, context.Cause(inner)))
 	}
 	close(beaten)
 	others.Wait()
