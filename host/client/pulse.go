@@ -19,6 +19,9 @@ type PulseQuery struct {
 	Task  string
 	// Owner is whose tasks, as user:alice; Tenant is whose, for operators.
 	Owner, Tenant string
+	// Host is whose feed, by one of the names of [Client.PulseHosts]; empty is the host that is asked.
+	// A host that is named may be gone for good: its sequence ends with the first failure.
+	Host string
 	// After is the id of the event to go on behind.
 	After string
 	// Kept is for the events that the host has kept until now. The sequence ends behind them,
@@ -64,10 +67,11 @@ type PulseEvent struct {
 
 	Usage *PulseUsage `json:"usage"`
 
-	// Host is of a reset or ping, Reason and Missed are of a reset.
-	Host   string `json:"host"`
-	Reason string `json:"reason"`
-	Missed uint64 `json:"missed"`
+	// Host is of a reset or ping, as are Hosts, all that are alive. Reason and Missed are of a reset.
+	Host   string   `json:"host"`
+	Hosts  []string `json:"hosts"`
+	Reason string   `json:"reason"`
+	Missed uint64   `json:"missed"`
 	// Raw is what the host wrote.
 	Raw json.RawMessage `json:"-"`
 }
@@ -112,6 +116,20 @@ func (c *Client) Pulse(ctx context.Context, q PulseQuery) iter.Seq2[PulseEvent, 
 	}
 }
 
+// PulseHosts returns the names of the hosts that share the store and are alive, which have a feed each.
+// A host of an older version names itself alone.
+func (c *Client) PulseHosts(ctx context.Context) (hosts []string, err error) {
+	for e, err := range c.Pulse(ctx, PulseQuery{Kinds: []string{"reload"}, Kept: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if hosts = e.Hosts; len(hosts) == 0 {
+			hosts = []string{e.Host}
+		}
+	}
+	return hosts, nil
+}
+
 // pulseStream is one reader's way through a feed.
 type pulseStream struct {
 	c     *Client
@@ -132,7 +150,7 @@ func (p *pulseStream) follow(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		least, ok := p.c.passing(err)
-		if !ok {
+		if !ok || p.query.Host != "" {
 			return err
 		}
 		if err := p.c.wait(ctx, &p.tries, least, err); err != nil {
@@ -143,7 +161,7 @@ func (p *pulseStream) follow(ctx context.Context) error {
 
 func (p *pulseStream) request() call {
 	v := url.Values{}
-	for name, value := range map[string]string{"kind": strings.Join(p.query.Kinds, ","), "task": p.query.Task, "owner": p.query.Owner, "tenant": p.query.Tenant} {
+	for name, value := range map[string]string{"kind": strings.Join(p.query.Kinds, ","), "task": p.query.Task, "owner": p.query.Owner, "tenant": p.query.Tenant, "host": p.query.Host} {
 		if value != "" {
 			v.Set(name, value)
 		}

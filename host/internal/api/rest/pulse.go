@@ -28,6 +28,13 @@ func (c *call) followPulse() error {
 	if err != nil {
 		return err
 	}
+	other, err := c.pulseHost()
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		return c.followPulseOf(other)
+	}
 	if elsewhere := c.pulseElsewhere(filter); elsewhere != nil {
 		return elsewhere
 	}
@@ -133,7 +140,7 @@ func (c *call) kindsParam() (kinds []pulse.Kind, err error) {
 
 // pulseElsewhere sends a reader of one task to the host that works on it, where that is known.
 func (c *call) pulseElsewhere(filter pulse.Filter) error {
-	if c.h.opt.OtherHosts == nil || filter.Task == "" || c.isHop {
+	if c.h.opt.OtherHosts == nil || filter.Task == "" || c.isHop || c.query.Get("host") != "" {
 		return nil
 	}
 	key := c.pulseKey(filter)
@@ -154,16 +161,19 @@ func (c *call) pulseKey(filter pulse.Filter) swarm.TaskKey {
 
 // pulseReset is a reset as JSON: what happened before is not known to the reader.
 type pulseReset struct {
-	Time   string `json:"timestamp"`
-	Host   string `json:"host"`
-	Reason string `json:"reason"`
-	Missed uint64 `json:"missed"`
+	Time   string   `json:"timestamp"`
+	Host   string   `json:"host"`
+	Reason string   `json:"reason"`
+	Missed uint64   `json:"missed"`
+	Hosts  []string `json:"hosts"`
 }
 
 // pulsePing is a ping as JSON. Its id is the reader's place.
 type pulsePing struct {
 	Time string `json:"timestamp"`
-	Host string `json:"host"`
+	// Host has the feed, Hosts are all that have one.
+	Host  string   `json:"host"`
+	Hosts []string `json:"hosts"`
 }
 
 // writePulse waits for events, and writes at most left of them, or a ping. A negative left means
@@ -182,11 +192,11 @@ func (c *call) writePulse(s *eventStream, reader *pulse.Reader, left int64) (int
 		left = 0
 		fallthrough
 	case over && errors.Is(err, errIdle):
-		s.addRaw(reader.ID(), "ping", encode(pulsePing{formatTime(s.now()), host}))
+		s.addRaw(reader.ID(), "ping", encode(pulsePing{formatTime(s.now()), host, c.h.pulseHosts()}))
 	case err != nil:
 		return left, err
 	case reset != nil:
-		s.addRaw(reader.ID(), "reset", encode(pulseReset{formatTime(s.now()), host, reset.Reason, reset.Missed}))
+		s.addRaw(reader.ID(), "reset", encode(pulseReset{formatTime(s.now()), host, reset.Reason, reset.Missed, c.h.pulseHosts()}))
 		left--
 	}
 	if left >= 0 && int64(len(list)) > left {

@@ -159,7 +159,7 @@ func TestPulsePage(t *testing.T) {
 		t.Fatal("the page has no command")
 	}
 	for _, m := range paths {
-		path := string(m[1])
+		path := strings.Replace(string(m[1]), "host=http://10.0.0.5:8000", "host=host-a", 1)
 		if base, query, _ := strings.Cut(path, "?"); !strings.Contains(query, "limit=") {
 			path = base + "?" + query + "&limit=1"
 		} else {
