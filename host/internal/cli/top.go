@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +19,8 @@ It counts the events that the host has kept (the last 8192) and those that come,
 Ctrl-C. With --once, with -o json, or without a terminal it prints one page of what the
 host has kept.
 
-Where several hosts share a store, it counts what the host does that is asked; its tasks
-are those of all.`
+Where several hosts share a store, it counts the events of all, through the host that is
+asked. It names the hosts that it speaks for, and those that do not answer.`
 
 // Orders of tenants and agents.
 const (
@@ -49,7 +47,7 @@ func (a *app) topCommand() *cobra.Command {
 		if *order != topByWork && *order != topByCost {
 			return usagef("--order is work or cost, not %q", *order)
 		}
-		t := topView{app: a, client: c, tenant: *tenant, count: newTopCounter()}
+		t := topView{app: a, client: c, tenant: *tenant, count: newTopCounter(), feeds: newTopFeeds(c, *tenant)}
 		if err := t.open(cmd.Context()); err != nil {
 			return err
 		}
@@ -68,6 +66,7 @@ type topView struct {
 	client *client.Client
 	tenant string
 	scope  string
+	feeds  *topFeeds
 	count  *topCounter
 	lists  topPage // of its fields only those that come from lists
 	states map[string]topTasks
@@ -87,20 +86,14 @@ func (t *topView) open(ctx context.Context) error {
 	default:
 		t.scope = "own"
 	}
-	for e, err := range t.client.Pulse(ctx, client.PulseQuery{Tenant: t.tenant, Kept: true}) {
-		if err != nil {
-			return err
-		}
-		t.count.add(e)
+	if err := t.feeds.readKept(ctx, t.count.add); err != nil {
+		return err
 	}
 	return t.readLists(ctx)
 }
 
-// Bounds of the tasks of a state that are counted, and of those that are shown.
-const (
-	maxTopTasks   = 500
-	maxTopDearest = 5
-)
+// maxTopTasks is how many tasks of a state are counted.
+const maxTopTasks = 500
 
 // readLists reads which tasks have not ended, and what waits for people.
 func (t *topView) readLists(ctx context.Context) error {
@@ -113,15 +106,12 @@ func (t *topView) readLists(ctx context.Context) error {
 		t.lists.Tasks.More = t.lists.Tasks.More || next != ""
 		for _, task := range tasks {
 			t.countTask(task)
-			t.lists.Dearest = append(t.lists.Dearest, topTask{
-				task.Tenant, task.Instance, task.ID, task.State, task.StartTime, task.Usage.Turns, task.Usage.MicroUSD,
-			})
+			t.addDearest(task)
+		}
+		if err := t.readDearest(ctx, state); err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(t.lists.Dearest, func(a, b topTask) int {
-		return cmp.Or(cmp.Compare(b.MicroUSD, a.MicroUSD), cmp.Compare(b.Turns, a.Turns))
-	})
-	t.lists.Dearest = t.lists.Dearest[:min(len(t.lists.Dearest), maxTopDearest)]
 	questions, next, err := t.client.Questions(ctx, t.tenant, "")
 	t.lists.Questions, t.lists.MoreQuestions = len(questions), next != ""
 	return err
@@ -151,6 +141,10 @@ func (t *topView) page() topPage {
 		t.count.tenant(tenant)
 	}
 	p := t.count.page()
+	p.Hosts, p.Silent = t.feeds.hosts()
+	if len(p.Hosts) == 1 && len(p.Silent) == 0 {
+		p.Host = p.Hosts[0]
+	}
 	p.Tasks, p.Questions, p.MoreQuestions, p.Dearest = t.lists.Tasks, t.lists.Questions, t.lists.MoreQuestions, t.lists.Dearest
 	for i := range p.Tenants {
 		n := t.states[p.Tenants[i].Tenant]
@@ -176,21 +170,9 @@ const (
 func (t *topView) run(ctx context.Context) (err error) {
 	follow, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan client.PulseEvent)
-	ended := make(chan error, 1)
-	go func() {
-		for e, err := range t.client.Pulse(follow, client.PulseQuery{Tenant: t.tenant, After: t.count.last}) {
-			if err != nil {
-				ended <- err
-				return
-			}
-			select {
-			case events <- e:
-			case <-follow.Done():
-				return
-			}
-		}
-	}()
+	if err := t.feeds.follow(follow); err != nil {
+		return err
+	}
 	if err := t.app.printf(enterScreen); err != nil {
 		return err
 	}
@@ -204,15 +186,14 @@ func (t *topView) run(ctx context.Context) (err error) {
 		select {
 		case <-ticks:
 			n++
-			if err := t.redraw(ctx, n); err != nil {
+			if err := t.redraw(follow, n); err != nil && ctx.Err() == nil {
 				return err
 			}
-		case err := <-ended:
-			if ctx.Err() == nil {
-				return err
-			}
-		case e := <-events:
-			t.count.add(e)
+		case end := <-t.feeds.ended:
+			t.feeds.noteEnd(end)
+		case e := <-t.feeds.events:
+			t.feeds.note(e.host, e.PulseEvent)
+			t.count.add(e.PulseEvent)
 		case <-ctx.Done():
 			return nil
 		}
@@ -222,7 +203,7 @@ func (t *topView) run(ctx context.Context) (err error) {
 // redraw writes the page n, for some of which the lists are read again.
 func (t *topView) redraw(ctx context.Context, n int) error {
 	if n%topListsEvery == 0 {
-		if err := t.readLists(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(t.feeds.follow(ctx), t.readLists(ctx)); err != nil {
 			return err
 		}
 	}

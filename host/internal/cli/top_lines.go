@@ -16,8 +16,11 @@ func (a *app) topLines(p topPage) []string {
 	orMore := map[bool]string{true: " or more"}
 	st := a.dataStyle()
 	lines := []string{
-		fmt.Sprintf("%s  events %s to %s", st.bold(inLine(p.Host)), clock(p.Since), clock(p.Until)),
+		fmt.Sprintf("%s  events %s to %s", st.bold(inLine(strings.Join(p.Hosts, ", "))), clock(p.Since), clock(p.Until)),
 		fmt.Sprintf("tasks: %d running, %d paused%s · %s%s for people", p.Tasks.Running, p.Tasks.Paused, orMore[p.Tasks.More], plural(int64(p.Questions), "question"), orMore[p.MoreQuestions]),
+	}
+	for _, s := range p.Silent {
+		lines = append(lines, st.yellow(a.clipped("without "+inLine(s.Host)+": "+inLine(s.Reason))))
 	}
 	if p.Missed > 0 {
 		lines = append(lines, st.yellow(fmt.Sprintf("%d events were missed", p.Missed)))

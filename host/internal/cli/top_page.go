@@ -14,7 +14,11 @@ const maxTopRecent = 8
 
 // topPage is what top has counted of a feed since a time.
 type topPage struct {
+	// Host is empty where there are several.
 	Host string `json:"host"`
+	// Hosts are those whose events are counted, Silent the others that share the store.
+	Hosts  []string    `json:"hosts"`
+	Silent []topSilent `json:"silent"`
 	// Since is the first event that was counted, Until the last.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -99,11 +103,9 @@ func (n *topCount) addTurn(e client.PulseEvent) {
 
 // topCounter counts the events of a feed.
 type topCounter struct {
-	host    string
 	since   time.Time
 	until   time.Time
 	missed  uint64
-	last    string
 	tenants map[string]*topTenant
 	agents  map[[2]string]*topAgent
 	recent  []client.PulseEvent
@@ -134,18 +136,13 @@ func (n *topCounter) agent(tenant, name string) *topAgent {
 	return a
 }
 
-// add counts an event.
+// add counts an event. Events of one host come in their order.
 func (n *topCounter) add(e client.PulseEvent) {
-	if e.ID != "" {
-		n.last = e.ID
-	}
 	switch e.Kind {
 	case client.PulseReset:
 		n.missed += e.Missed
-		n.host = cmp.Or(e.Host, n.host)
 		return
 	case client.PulsePing:
-		n.host = cmp.Or(e.Host, n.host)
 		return
 	case "turn":
 		if e.State != "waits" {
@@ -159,12 +156,15 @@ func (n *topCounter) add(e client.PulseEvent) {
 	case "refusal":
 		n.tenant(e.Tenant).Refused += max(1, e.Count)
 	}
-	if n.since.IsZero() {
+	if n.since.IsZero() || e.Time.Before(n.since) {
 		n.since = e.Time
 	}
-	n.until = e.Time
+	if e.Time.After(n.until) {
+		n.until = e.Time
+	}
 	if isNotable(e) {
 		n.recent = append(n.recent, e)
+		slices.SortStableFunc(n.recent, func(a, b client.PulseEvent) int { return a.Time.Compare(b.Time) })
 		n.recent = n.recent[max(0, len(n.recent)-maxTopRecent):]
 	}
 }
@@ -198,7 +198,7 @@ func isNotable(e client.PulseEvent) bool {
 
 // page returns what was counted, the busiest agents first, or the dearest.
 func (n *topCounter) page() topPage {
-	p := topPage{Host: n.host, Since: n.since, Until: n.until, Missed: n.missed, Tenants: []topTenant{}, Agents: []topAgent{}, Dearest: []topTask{}, Recent: slices.Clone(n.recent)}
+	p := topPage{Since: n.since, Until: n.until, Missed: n.missed, Tenants: []topTenant{}, Agents: []topAgent{}, Dearest: []topTask{}, Recent: slices.Clone(n.recent)}
 	for _, name := range slices.Sorted(maps.Keys(n.tenants)) {
 		p.Tenants = append(p.Tenants, *n.tenants[name])
 	}

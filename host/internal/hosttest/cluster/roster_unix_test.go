@@ -17,18 +17,21 @@ import (
 )
 
 // TestClusterCommands: an operator sees the hosts, drains one, whose tasks the others go on with, and
-// finalizes; a user does not. What was done is in the audit log.
+// finalizes; a user does not. What was done is in the audit log, and top counts the work of both.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
 	hosts := hostsOf(t, 2)
 	clients := clientsOf(hosts)
-	skep := func(p *hosttest.Process, key string, args ...string) (string, error) {
-		cmd := exec.Command(hosttest.Program(t), append([]string{"cluster"}, append(args, "--url", "http://"+p.Addr)...)...)
+	command := func(p *hosttest.Process, key string, args ...string) (string, error) {
+		cmd := exec.Command(hosttest.Program(t), append(args, "--url", "http://"+p.Addr)...)
 		cmd.Dir = t.TempDir()
 		cmd.Env = append(os.Environ(), "SKEP_TOKEN="+key)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
+	}
+	skep := func(p *hosttest.Process, key string, args ...string) (string, error) {
+		return command(p, key, append([]string{"cluster"}, args...)...)
 	}
 	list := func() (found client.Cluster) {
 		out, err := skep(hosts[0], operatorKey, "list", "-o", "json")
@@ -59,6 +62,17 @@ func TestClusterCommands(t *testing.T) {
 		return false
 	})
 	loaded()
+	hosttest.Eventually(t, "top has the ends of all tasks, of both hosts", func() bool {
+		var page struct {
+			Hosts   []string
+			Tenants []struct{ Ended int }
+		}
+		out, err := command(hosts[1], operatorKey, "top", "--once", "-o", "json")
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &page)
+		}
+		return err == nil && len(page.Hosts) == 2 && len(page.Tenants) > 0 && page.Tenants[len(page.Tenants)-1].Ended == 24
+	})
 	for _, refused := range []struct{ key, command, host, want string }{
 		{operatorKey, "drain", "http://" + hosts[0].Addr, "the last one that takes tasks"},
 		{operatorKey, "drain", "http://nowhere", `no host of the cluster has the id or address "http://nowhere"`},
