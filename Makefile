@@ -32,7 +32,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 # What is compiled for one clone serves another: no package names its directory.
 export GOFLAGS := -buildvcs=false -trimpath
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak soak-gateways soak-cluster chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate pulse soak soak-gateways soak-cluster chaos soak-cluster-control migrate-large test-postgres failover guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -230,6 +230,10 @@ fuzz: guests
 # Simulated faults, SEEDS seeds from SEED on; `make test` runs them for a minute.
 simulate:
 	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
+
+# A million events of the live feed, whose readers come, go and stop; `make test` has it, too.
+pulse:
+	$(GO) test -count=1 -timeout 20m -run '^TestManyEvents$$' -v ./host/internal/telemetry/pulse
 
 # The tests of whole hosts once more, each host on a schema of a real PostgreSQL server, or
 # those of some PACKAGES.

@@ -7,9 +7,9 @@ import (
 	"net/http/httptest"
 )
 
-// tracedHost is a host with a collector, and what its rate is set against: the share of the rate of
-// one that has none.
-type tracedHost struct {
+// comparedHost is a host with a collector or with readers, and what its rate is set against: the share
+// of the rate of one that has none.
+type comparedHost struct {
 	name, table string
 	least       float64
 	on          storedHost
@@ -25,8 +25,8 @@ func tracing(b *bench) {
 	defer stopSlow()
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	hosts := []*tracedHost{
-		{name: "none"},
+	hosts := []*comparedHost{
+		{name: "no traces"},
 		{name: "1 % of the tasks", table: collectorTable(taking, 0.01), least: 0.95},
 		{name: "all tasks", table: collectorTable(taking, 1), least: 0.85},
 		{name: "all tasks, a dead collector", table: collectorTable(gone.URL, 1), least: 0.95},
@@ -36,8 +36,14 @@ func tracing(b *bench) {
 		h.on = storedHost{on: must(startHost(b.ctx, benchSwarm+h.table))}
 		defer h.on.on.stop()
 	}
+	b.spendInTurns(hosts)
+	b.reportTasks("traces of ", hosts)
+}
+
+// spendInTurns has all hosts do trivial tasks, one after the other and in both orders.
+func (b *bench) spendInTurns(hosts []*comparedHost) {
 	for round := range b.rounds + 1 {
-		for i := range hosts { // in both orders
+		for i := range hosts {
 			h := hosts[i]
 			if round%2 == 1 {
 				h = hosts[len(hosts)-1-i]
@@ -48,15 +54,16 @@ func tracing(b *bench) {
 			}
 		}
 	}
-	reportTracing(b, hosts[0], hosts[1:])
 }
 
-func reportTracing(b *bench, plain *tracedHost, traced []*tracedHost) {
+// reportTasks compares all hosts with the first of them.
+func (b *bench) reportTasks(by string, hosts []*comparedHost) {
+	plain := hosts[0]
 	before := must(plain.on.on.memory())
-	for _, h := range traced {
-		b.report.compare("rate of a trivial task, 16 clients, traces of "+h.name, median(h.rates), rate, "no traces", median(plain.rates), atLeast(h.least))
-		b.report.compare("computing of it", median(h.each), seconds, "no traces", median(plain.each), none())
-		b.report.compare("resident memory afterwards", must(h.on.on.memory())[1], bytesOf, "no traces", before[1], none())
+	for _, h := range hosts[1:] {
+		b.report.compare("rate of a trivial task, 16 clients, "+by+h.name, median(h.rates), rate, plain.name, median(plain.rates), atLeast(h.least))
+		b.report.compare("computing of it", median(h.each), seconds, plain.name, median(plain.each), none())
+		b.report.compare("resident memory afterwards", must(h.on.on.memory())[1], bytesOf, plain.name, before[1], none())
 	}
 }
 
