@@ -29,6 +29,7 @@ import (
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/logexport"
 	"skep/host/internal/telemetry/loglevel"
 	"skep/host/internal/telemetry/pulse"
 	"skep/host/internal/telemetry/trace"
@@ -61,8 +62,13 @@ type Host struct {
 	work        *telemetry.Work
 	commits     *telemetry.Commits
 	pulse       *pulse.Ring
-	traces      *trace.Sender    // nil without a collector
-	webhook     *webhook.Carrier // of questions; nil for none
+	traces      *trace.Sender // nil without a collector
+	// exported sends the log to the collector, nil without one; teed is the log of which it has the records.
+	exported *logexport.Exporter
+	teed     *slog.Logger
+	// closeCollector closes the connections to the collector.
+	closeCollector func()
+	webhook        *webhook.Carrier // of questions; nil for none
 	// closeWebhook closes its connections.
 	closeWebhook func()
 	// certificates are the callers of gateways by the names in their certificates.
@@ -77,7 +83,10 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, levels: loglevel.New(opt.Level, time.Now), commits: telemetry.NewCommits(), pulse: newPulse(opt)}
+	h := &Host{opt: opt, teed: opt.Logger, levels: loglevel.New(opt.Level, time.Now), commits: telemetry.NewCommits(), pulse: newPulse(opt)}
+	if err := h.openCollector(ctx); err != nil {
+		return nil, errors.Join(err, h.closeTelemetry())
+	}
 	h.log = h.logOf("host")
 	h.work = telemetry.NewWork(h.logOf("work"), opt.Config.Telemetry.TenantLabels)
 	h.outages = gateway.NewOutageLog(h.logOf("gateways"), time.Now)
@@ -87,7 +96,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	for _, open := range []func(context.Context) error{
-		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openQuestions, h.openTraces, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
+		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openQuestions, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
 	} {
 		if err = open(ctx); err != nil {
 			return nil, err
@@ -98,7 +107,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 
 // logOf is the log of a component, whose level operators can set for a while.
 func (h *Host) logOf(component string) *slog.Logger {
-	return h.levels.Logger(h.opt.Logger, component)
+	return h.levels.Logger(h.teed, component)
 }
 
 func (h *Host) openStore(ctx context.Context) error {
@@ -245,7 +254,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.logOf("api"), LogLevels: h.levels, Ping: h.opt.Ping,
 		Runtime: h.swarm, StoreReady: h.ready, OtherHosts: others, Looks: looks, CountHosts: h.countHosts(), Now: h.clock(), Cluster: h.roster(), Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Traces: h.traces, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
+		Tokens: h.tokens, Audit: h.audit, Work: h.work, Commits: h.commits, StoreSize: h.store.Size, Pulse: h.pulse, Traces: h.traces, Log: h.exported, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates, HTTP3: wantsHTTP3(h.opt.Config),
 	})
 	return err
 }

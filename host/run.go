@@ -153,12 +153,10 @@ func (h *Host) Close() error {
 		}
 		g.Catalog.Close()
 	}
-	errs = append(errs, h.traces.Close())
 	if h.closeWebhook != nil {
 		h.closeWebhook()
 		h.closeWebhook = nil
 	}
-	h.traces = nil
 	if h.loader != nil {
 		errs = append(errs, h.loader.Close())
 		h.loader = nil
@@ -182,7 +180,7 @@ func (h *Host) Close() error {
 		errs = append(errs, h.store.Close())
 		h.store = nil
 	}
-	errs = append(errs, h.messages.Close(), h.closeAudit())
+	errs = append(errs, h.messages.Close(), h.closeAudit(), h.closeTelemetry())
 	h.messages = nil
 	return errors.Join(errs...)
 }

@@ -2,10 +2,13 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry/logexport"
+	"skep/host/internal/telemetry/otlp"
 	"skep/host/internal/telemetry/trace"
 	"skep/host/internal/turn/egress"
 )
@@ -36,8 +39,9 @@ func (h *Host) sample() func([16]byte) bool {
 	return h.traces.Sample
 }
 
-// openTraces makes the sender of traces, if the file names a collector.
-func (h *Host) openTraces(ctx context.Context) error {
+// openCollector prepares what goes to the collector that the file names, if it names one: the log, and
+// traces. It calls no one.
+func (h *Host) openCollector(ctx context.Context) error {
 	t := h.opt.Config.Telemetry
 	if t.Endpoint == "" {
 		return nil
@@ -46,10 +50,28 @@ func (h *Host) openTraces(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("telemetry.endpoint: %w", err)
 	}
-	h.traces, err = trace.Open(ctx, trace.Options{
-		Endpoint: t.Endpoint, Header: t.Header, Value: t.HeaderValue.Reveal(), Ratio: t.Sample, Queue: t.SpanQueue, Timeout: t.ExportTimeout,
-		Transport: transport, Closed: closeConns, Version: h.opt.Version, Instance: nameOf(h.opt), Logger: h.logOf("traces"),
-	})
+	h.closeCollector = closeConns
+	collector := otlp.Collector{
+		Endpoint: t.Endpoint, Header: t.Header, Value: t.HeaderValue.Reveal(), Timeout: t.ExportTimeout,
+		Transport: transport, Version: h.opt.Version, Instance: nameOf(h.opt), Logger: h.levels.Logger(h.opt.Logger, "traces"),
+	}
+	if t.Logs {
+		if h.exported, err = logexport.Open(ctx, collector); err != nil {
+			return err
+		}
+		h.teed = h.exported.Tee(h.opt.Logger)
+	}
+	h.traces, err = trace.Open(ctx, trace.Options{Collector: collector, Ratio: t.Sample, Queue: t.SpanQueue})
+	return err
+}
+
+// closeTelemetry ends what goes to the collector, the log last.
+func (h *Host) closeTelemetry() error {
+	err := errors.Join(h.traces.Close(), h.exported.Close())
+	if h.closeCollector != nil {
+		h.closeCollector()
+	}
+	h.traces, h.exported, h.closeCollector = nil, nil, nil
 	return err
 }
 

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	collogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	coltrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	otlplogs "go.opentelemetry.io/proto/otlp/logs/v1"
 	otlptrace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -22,6 +25,7 @@ type Collector struct {
 
 	mu       sync.Mutex
 	spans    []Span
+	logs     []LogRecord
 	raw      []byte
 	headers  []http.Header
 	received chan struct{} // closed and replaced with each request
@@ -33,6 +37,12 @@ type Span struct {
 	Failed                  bool
 	Start, End              uint64
 	Attributes              map[string]string
+}
+
+// LogRecord is a record of a log as it came. The attributes of groups have the names of these before theirs.
+type LogRecord struct {
+	Body, Severity string
+	Attributes     map[string]string
 }
 
 // StartCollector starts a collector, which the end of the test stops.
@@ -62,23 +72,64 @@ func (c *Collector) take(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var in coltrace.ExportTraceServiceRequest
-	if err := proto.Unmarshal(raw, &in); err != nil {
+	spans, logs, err := decode(r.URL.Path, raw)
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw, c.headers = append(c.raw, raw...), append(c.headers, r.Header)
-	for _, resource := range in.GetResourceSpans() {
-		for _, scope := range resource.GetScopeSpans() {
-			for _, s := range scope.GetSpans() {
-				c.spans = append(c.spans, readSpan(s))
-			}
-		}
-	}
+	c.spans, c.logs = append(c.spans, spans...), append(c.logs, logs...)
 	close(c.received)
 	c.received = make(chan struct{})
 	return nil
+}
+
+// decode reads what a host has sent to a path.
+func decode(path string, raw []byte) (spans []Span, logs []LogRecord, err error) {
+	if path == "/v1/logs" {
+		var in collogs.ExportLogsServiceRequest
+		err = proto.Unmarshal(raw, &in)
+		for _, resource := range in.GetResourceLogs() {
+			for _, scope := range resource.GetScopeLogs() {
+				for _, r := range scope.GetLogRecords() {
+					logs = append(logs, readLogRecord(r))
+				}
+			}
+		}
+		return nil, logs, err
+	}
+	var in coltrace.ExportTraceServiceRequest
+	err = proto.Unmarshal(raw, &in)
+	for _, resource := range in.GetResourceSpans() {
+		for _, scope := range resource.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				spans = append(spans, readSpan(s))
+			}
+		}
+	}
+	return spans, nil, err
+}
+
+func readLogRecord(r *otlplogs.LogRecord) LogRecord {
+	out := LogRecord{Body: r.GetBody().GetStringValue(), Severity: r.GetSeverityText(), Attributes: map[string]string{}}
+	out.add("", r.GetAttributes())
+	return out
+}
+
+func (r LogRecord) add(group string, list []*common.KeyValue) {
+	for _, a := range list {
+		switch v := a.GetValue().GetValue().(type) {
+		case *common.AnyValue_KvlistValue:
+			r.add(group+a.GetKey()+".", v.KvlistValue.GetValues())
+		case *common.AnyValue_StringValue:
+			r.Attributes[group+a.GetKey()] = v.StringValue
+		case *common.AnyValue_IntValue:
+			r.Attributes[group+a.GetKey()] = strconv.FormatInt(v.IntValue, 10)
+		default:
+			r.Attributes[group+a.GetKey()] = a.GetValue().String()
+		}
+	}
 }
 
 func readSpan(s *otlptrace.Span) Span {
@@ -113,6 +164,31 @@ func (c *Collector) Wait(t *testing.T, name string, n int) []Span {
 			t.Fatalf("the collector has %v", spans)
 		}
 	}
+}
+
+// WaitLogs waits until so many records of logs have come, and returns all that have.
+func (c *Collector) WaitLogs(t *testing.T, n int) []LogRecord {
+	t.Helper()
+	for {
+		c.mu.Lock()
+		logs, received := c.logs[:len(c.logs):len(c.logs)], c.received
+		c.mu.Unlock()
+		if len(logs) >= n {
+			return logs
+		}
+		select {
+		case <-received:
+		case <-t.Context().Done():
+			t.Fatalf("the collector has %v", logs)
+		}
+	}
+}
+
+// Logs returns the records of logs that have come.
+func (c *Collector) Logs() []LogRecord {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.logs[:len(c.logs):len(c.logs)]
 }
 
 // Received returns all bytes that have come, and the header of each request.

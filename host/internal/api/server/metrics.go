@@ -15,7 +15,7 @@ import (
 func (s *Server) registerMetrics() (*prometheus.Registry, error) {
 	all := prometheus.NewRegistry()
 	reports, tenants := s.opt.Runtime.Metrics(), s.opt.Work.Tenants()
-	return all, errors.Join(s.api.RegisterMetrics(all), s.opt.Work.Register(all), s.opt.Commits.Register(all), s.opt.Traces.Register(all),
+	return all, errors.Join(s.api.RegisterMetrics(all), s.opt.Work.Register(all), s.opt.Commits.Register(all), s.opt.Traces.Register(all), s.opt.Log.Register(all),
 		all.Register(telemetry.Collector(s.families)),
 		all.Register(telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports, tenants) })))
 }

@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/swarm"
 	"skep/host/internal/swarm/metrics"
 	"skep/host/internal/telemetry"
+	"skep/host/internal/telemetry/logexport"
 	"skep/host/internal/telemetry/loglevel"
 	"skep/host/internal/telemetry/pulse"
 	"skep/host/internal/telemetry/trace"
@@ -72,6 +73,8 @@ type Options struct {
 	StoreSize func(context.Context) (int64, error)
 	// Traces has the metrics of spans; nil for none.
 	Traces *trace.Sender
+	// Log has the metrics of the log that is sent to a collector; nil for none.
+	Log *logexport.Exporter
 	// Pulse has what happens on the host.
 	Pulse *pulse.Ring
 

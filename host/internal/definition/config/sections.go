@@ -36,7 +36,7 @@ func Sections() []Section {
 		operator("[peers.NAME]", new(Peer).Settings(), "Another MAIL server, see [Work with other swarms](peers.md)."),
 		operator("[store]", c.Store.Settings(), "Where tasks are kept, see [Keep its data](data.md). Changes take a restart."),
 		operator("[cluster]", c.Cluster.Settings(), "Hosts that share a PostgreSQL server, see [Run several hosts](cluster.md). Changes take a restart."),
-		operator("[telemetry]", c.Telemetry.Settings(), "What is logged, and where traces of tasks go. All but `log_level` takes a restart."),
+		operator("[telemetry]", c.Telemetry.Settings(), "What is logged, and where the log and traces of tasks go. All but `log_level` takes a restart."),
 		operator("[console]", c.Console.Settings(), "What operators see, see [Find out what a tenant's tasks do](operate.md). Changes take a restart."),
 		operator("[questions]", c.Questions.Settings(), "Where the host says that calls wait for people, see [Let a person decide](ask-people.md#be-told). Changes take a restart."),
 		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp`, `amp`, `iacp`, `mcp` or `uamp`. Changes here and in the tables up to `[gateways.uamp]` take a restart."),

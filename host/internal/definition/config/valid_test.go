@@ -83,7 +83,7 @@ func TestDefaults(t *testing.T) {
 		Auth:      Auth{},
 		Tenants:   []Tenant{{Name: "default", Weight: 1, Definitions: 64, Pos: Pos{1, 1}}},
 		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour, MessageLog: GiB},
-		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto", Sample: 1, SpanQueue: 4096, ExportTimeout: 10 * time.Second},
+		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto", Sample: 1, Logs: true, SpanQueue: 4096, ExportTimeout: 10 * time.Second},
 		Console:   Console{Look: LookFree},
 	}
 	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
@@ -220,7 +220,7 @@ func TestWholeGrammar(t *testing.T) {
 		"proxies": {c.Server.TrustedProxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
 		"crowd": {[]int{c.Server.MaxConnections, c.Server.MaxConnectionsPerAddress, c.Server.MaxStreams, c.Server.MaxStreamsPerPrincipal},
 			[]int{5000, 20, 0, 7}},
-		"telemetry": {c.Telemetry, Telemetry{"debug", "json", true, "http://127.0.0.1:4318", "X-Collector-Key", "https://ops_key.example", 0.25, 1000, 3 * time.Second}},
+		"telemetry": {c.Telemetry, Telemetry{"debug", "json", true, "http://127.0.0.1:4318", "X-Collector-Key", "https://ops_key.example", false, 0.25, 1000, 3 * time.Second}},
 		"console":   {c.Console, Console{LookReason}},
 		"questions": {c.Questions, Questions{"https://hooks.example/skep/?sig=a%2Fb", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}},
 		"gateway": {withoutPartners(gatewayOf(c, "a2a")), Gateway{

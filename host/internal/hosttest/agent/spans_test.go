@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"skep/host/client"
@@ -180,6 +181,41 @@ func TestSpansOfCancelledTask(t *testing.T) {
 	spans := collector.Wait(t, "invoke_workflow shop", 1)
 	if len(spans) != 1 || spans[0].Attributes["skep.task.state"] != "cancelled" || !spans[0].Failed {
 		t.Errorf("%+v", spans)
+	}
+}
+
+// A collector gets the lines of the host's log, and no text of a user's; with logs = false it gets none.
+func TestLogsOfHost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		setting string
+		sent    bool
+	}{"by default": {"", true}, "off": {"logs = false\n", false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			collector := hosttest.StartCollector(t)
+			h, log := hosttest.StartText(t, hosttest.ScriptSwarm+fmt.Sprintf("[telemetry]\nendpoint = %q\n", collector.URL)+c.setting, nil)
+			body := hosttest.Script(hosttest.Step{"kv.set", hosttest.Args{"key": "k", "value": planted}}, hosttest.Step{"trap", hosttest.Args{}})
+			h.Key = hosttest.ScriptKey
+			if _, err := h.Client(t).PostMessage(t.Context(), client.Post{Task: "t1", Subject: planted, Body: body}); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Stop(); err != nil { // what waits is sent at the end
+				t.Fatal(err)
+			}
+			failed := slices.ContainsFunc(collector.Logs(), func(r hosttest.LogRecord) bool {
+				return r.Body == "a turn has failed" && r.Severity == "INFO" && r.Attributes["task_id"] == "t1"
+			})
+			if n := bytes.Count(log.Bytes(), []byte("\n")); c.sent && n != len(collector.Logs()) {
+				t.Errorf("the log has %d lines, the collector %d", n, len(collector.Logs()))
+			}
+			if failed != c.sent || len(collector.Logs()) > 0 != c.sent {
+				t.Errorf("the collector has %v", collector.Logs())
+			}
+			if raw, _ := collector.Received(); bytes.Contains(raw, []byte("planted")) {
+				t.Error("the log has content")
+			}
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry/otlp"
 	"skep/host/internal/telemetry/trace"
 )
 
@@ -40,9 +41,9 @@ func counts(t *testing.T, r *prometheus.Registry) map[string]float64 {
 
 func open(t *testing.T, endpoint string) (*trace.Sender, *prometheus.Registry) {
 	t.Helper()
-	s, err := trace.Open(t.Context(), trace.Options{
-		Endpoint: endpoint, Ratio: 1, Queue: 100, Timeout: 100 * time.Millisecond, Transport: http.DefaultTransport, Logger: slog.New(slog.DiscardHandler),
-	})
+	s, err := trace.Open(t.Context(), trace.Options{Ratio: 1, Queue: 100, Collector: otlp.Collector{
+		Endpoint: endpoint, Timeout: 100 * time.Millisecond, Transport: http.DefaultTransport, Logger: slog.New(slog.DiscardHandler),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestCollectorRedirects(t *testing.T) {
 // The part of the traces that is kept is about the ratio, and the same for each host.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	s, err := trace.Open(t.Context(), trace.Options{Endpoint: "http://127.0.0.1:1", Ratio: 0.25, Queue: 64, Timeout: time.Second, Transport: http.DefaultTransport})
+	s, err := trace.Open(t.Context(), trace.Options{Ratio: 0.25, Queue: 64, Collector: otlp.Collector{Endpoint: "http://127.0.0.1:1", Timeout: time.Second, Transport: http.DefaultTransport}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,9 +147,9 @@ func TestMalformedEnvironment(t *testing.T) {
 	}))
 	t.Cleanup(collector.Close)
 	var log bytes.Buffer
-	s, err := trace.Open(t.Context(), trace.Options{
-		Endpoint: collector.URL, Ratio: 1, Queue: 10, Timeout: time.Minute, Transport: http.DefaultTransport, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	})
+	s, err := trace.Open(t.Context(), trace.Options{Ratio: 1, Queue: 10, Collector: otlp.Collector{
+		Endpoint: collector.URL, Timeout: time.Minute, Transport: http.DefaultTransport, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
