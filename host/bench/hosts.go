@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"skep/host"
 	"skep/host/internal/definition/config"
@@ -36,13 +37,17 @@ func runHost(ctx context.Context, swarm, data string, computing int) (url string
 
 // runHostAt is runHost at an address.
 func runHostAt(ctx context.Context, swarm, data, listen string, computing int) (url string, stop func(), err error) {
+	admin := "off"
+	if strings.Contains(swarm, "admin_listen") {
+		admin = "" // it is the file's
+	}
 	cfg, err := parse(swarm, filepath.Dir(data))
 	if err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h, err := host.New(ctx, host.Options{
-		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: listen, AdminListen: "off",
+		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: listen, AdminListen: admin,
 		Guests: computing, Subprocess: []string{"/proc/self/exe", process.Command},
 		Gateways: map[string]host.NewGateway{toy.Name: openToy},
 	})

@@ -72,6 +72,7 @@ var parts = []part{
 	{"peers", "A host that knows many peers", peers},
 	{"stores", "A task on PostgreSQL, beside one on SQLite", stores},
 	{"traces", "A task whose spans go to a collector", tracing},
+	{"metrics", "A task while the metrics of its host are read", scraping},
 	{"pulse", "A task while the live feed of its host is read", feeds},
 	{"cluster", "Hosts that share a server", clusters},
 	{"writes", "Durable writes of a turn", writes},

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"time"
 )
 
 // comparedHost is a host with a collector or with readers, and what its rate is set against: the share
@@ -79,4 +83,44 @@ func collectorOfSpans(silent bool) http.Handler {
 			<-r.Context().Done()
 		}
 	})
+}
+
+// scraping compares what a trivial task costs a host whose metrics are read each second, ten times as
+// often as usual, with what it costs one whose metrics nobody reads. Both count: that cannot be turned off.
+func scraping(b *bench) {
+	taken, stop := must2(listen(http.NotFoundHandler()))
+	stop()
+	address := strings.TrimPrefix(taken, "http://")
+	hosts := []*comparedHost{{name: "metrics that nobody reads"}, {name: "metrics that are read each second", least: 0.97, table: fmt.Sprintf("[server]\nadmin_listen = %q\n", address)}}
+	for _, h := range hosts {
+		h.on = storedHost{on: must(startHost(b.ctx, benchSwarm+h.table))}
+		defer h.on.on.stop()
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	ended := make(chan int)
+	go func() { ended <- scrape(ctx, "http://"+address+"/metrics") }()
+	b.spendInTurns(hosts)
+	cancel()
+	read := <-ended
+	if read == 0 {
+		check(errors.New("no metrics were read"))
+	}
+	b.reportTasks("", hosts)
+	b.report.fact("  times that they were read", float64(read), count)
+}
+
+// scrape reads metrics each second until ctx ends, and returns how often it has.
+func scrape(ctx context.Context, url string) (read int) {
+	each := time.NewTicker(time.Second)
+	defer each.Stop()
+	for {
+		if err := getFrom(url).expect(http.DefaultClient, "skep_"); err == nil {
+			read++
+		}
+		select {
+		case <-each.C:
+		case <-ctx.Done():
+			return read
+		}
+	}
 }
