@@ -46,7 +46,12 @@ func dataFaults() []fault {
 		{diagnosis.DataUnusable, "move the file away", func(p *patient) {
 			p.must(os.RemoveAll(p.data))
 			p.write(".skep", "")
-		}, func(p *patient, _ diagnosis.Finding) { p.must(os.Rename(p.data, p.data+".away")) }},
+		}, func(p *patient, _ diagnosis.Finding) {
+			p.must(os.Rename(p.data, p.data+".away"))
+			p.run("run", "hello", "--data", p.data)
+		}},
+		putBack(diagnosis.DataMissing, "--data", func(p *patient) { p.must(os.RemoveAll(p.data)) }),
+		{diagnosis.TenantQuota, "[tenants.default] storage", func(p *patient) { p.also("[tenants.default]\nstorage = 1\n") }, healed},
 		{diagnosis.KeyReadable, "chmod 600", func(p *patient) { p.must(os.Chmod(filepath.Join(p.data, "keyring"), 0o644)) }, shellFix},
 		putBack(diagnosis.StoreDamaged, "skep restore FILE", func(p *patient) {
 			// Page 1 has the schema, which is read when the store is opened.

@@ -82,9 +82,13 @@ func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	if err != nil {
 		return err
 	}
+	running := d.app.isServed(ctx, cfg)
 	d.found = append(d.found, diagnosis.Diagnose(ctx, diagnosis.Options{
-		Config: cfg, DataDir: data, CacheDir: d.app.env.Cache, Running: d.app.isServed(ctx, cfg), Machine: d.app.machine(),
+		Config: cfg, DataDir: data, CacheDir: d.app.env.Cache, Running: running, Machine: d.app.machine(),
 	})...)
+	if running && !online {
+		d.checkModelsOfHost(ctx, cfg)
+	}
 	if err := d.checkModules(ctx, cfg); err != nil {
 		d.add(diagnosis.CacheUnusable, diagnosis.Error, "modules", "they cannot be compiled: "+err.Error(), "look at what else is found; name another directory in XDG_CACHE_HOME, or in TMPDIR where there is no cache")
 	}

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"skep/host/internal/diagnosis"
 	"skep/host/internal/guests"
 )
 
@@ -45,10 +47,15 @@ func TestDoctorChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := healthyPatient(t)
 	p.must(os.RemoveAll(p.cache))
-	check := func(about string) {
+	check := func(about string, want ...string) {
 		t.Helper()
 		before := p.tree()
-		if found, code := p.diagnose(); len(found) > 0 || code != exitOK {
+		var ids []string
+		found, code := p.diagnose()
+		for _, f := range found {
+			ids = append(ids, f.ID)
+		}
+		if !slices.Equal(ids, want) || code != exitOK {
 			t.Errorf("%s: %d %+v", about, code, found)
 		}
 		if after := p.tree(); after != before {
@@ -57,7 +64,7 @@ func TestDoctorChangesNothing(t *testing.T) {
 	}
 	check("without a cache")
 	p.must(os.RemoveAll(p.data))
-	check("without data")
+	check("without data", diagnosis.DataMissing)
 }
 
 // TestDoctorOfRunningHost: nothing is wrong with a host because it runs.

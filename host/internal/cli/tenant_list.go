@@ -9,7 +9,6 @@ import (
 
 	"skep/host/client"
 	"skep/host/internal/datadir"
-	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 )
 
@@ -61,7 +60,7 @@ func (a *app) listTenants(ctx context.Context) (list []tenantJSON, err error) {
 }
 
 func tenantsOfData(ctx context.Context, data datadir.Data, cfg *config.Config) (list []tenantJSON, err error) {
-	found, err := data.Tenants(ctx, definition.Tenants(cfg))
+	found, err := data.Tenants(ctx, cfg)
 	for _, t := range found {
 		one := tenantJSON{t.Name, t.Tasks, t.Bytes, []client.QuotaUse{}}
 		for _, q := range t.Quota {

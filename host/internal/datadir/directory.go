@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/cluster"
 	"skep/host/internal/store/keyring"
@@ -53,9 +54,10 @@ type Tenant struct {
 // keyringName is the name of the keyring in a data directory.
 const keyringName = "keyring"
 
-// Tenants lists who keeps anything, and the tenants of limits that have a quota, by name, also while a
+// Tenants lists who keeps anything, and the tenants of the file that have a quota, by name, also while a
 // host uses the directory.
-func (d Data) Tenants(ctx context.Context, limits map[string]swarm.Tenant) (list []Tenant, err error) {
+func (d Data) Tenants(ctx context.Context, cfg *config.Config) (list []Tenant, err error) {
+	limits := definition.Tenants(cfg)
 	err = d.read(ctx, func(r *sqlite.Reader) error {
 		found, err := r.Tenants(ctx)
 		kept := map[string]swarm.Footprint{}

@@ -167,6 +167,9 @@ func (l *Library) ModelStats() ModelStats { return l.providers.stats() }
 // ModelUses lists what the calls of each model have come to.
 func (l *Library) ModelUses() []ModelUse { return l.providers.uses() }
 
+// SilentModels lists the models that have not answered, by name.
+func (l *Library) SilentModels() []SilentModel { return l.providers.silentModels() }
+
 // SandboxBytes is the memory that instances and images of modules take.
 func (l *Library) SandboxBytes() int64 { return l.opt.Loader.engine.Pool().Resident }
 

@@ -3,6 +3,9 @@ package definition
 import (
 	"errors"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"skep/abi"
 	"skep/host/internal/swarm"
@@ -20,6 +23,54 @@ const (
 type modelUse struct {
 	requests                       map[string]int64
 	input, output, other, microUSD int64
+	silent                         SilentModel
+}
+
+// SilentModel is a model whose provider has not answered the last calls as one, since a time.
+type SilentModel struct {
+	// Name is the one in the file.
+	Name  string
+	Cause string
+	Calls int64
+	Since time.Time
+}
+
+// note notes how a call has ended. One that was not made, or given up here, says nothing new.
+func (s *SilentModel) note(name string, err error, now time.Time) {
+	var broken *model.Error
+	switch failed := errors.As(err, &broken); {
+	case err != nil && !failed:
+	case failed && broken.Kind == model.Resting:
+	case failed && (broken.Kind == model.Unavailable || broken.Kind == model.Overloaded || broken.Kind == model.Auth || broken.Kind == model.Malformed):
+		if s.Calls == 0 {
+			s.Since = now
+		}
+		s.Name, s.Cause = name, strings.TrimPrefix(broken.Cause(), "models."+name+": ")
+		s.Calls++
+	default:
+		*s = SilentModel{}
+	}
+}
+
+// silentModels lists the models that have not answered, by name.
+func (p *modelProviders) silentModels() (list []SilentModel) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.byModel)) {
+		if s := p.byModel[name].silent; s.Calls > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// forgetSilence forgets which models have not answered: a new file may have mended them.
+func (p *modelProviders) forgetSilence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, use := range p.byModel {
+		use.silent = SilentModel{}
+	}
 }
 
 // ModelUse is what the calls of a model have come to, by its name in the file.
@@ -33,7 +84,8 @@ type ModelUse struct {
 }
 
 // count counts a call of a model.
-func (p *modelProviders) count(name, result string, usage abi.ChatUsage, cost swarm.Spend) {
+func (p *modelProviders) count(name string, err error, usage abi.ChatUsage, cost swarm.Spend) {
+	result := chatResult(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byModel[name] == nil && len(p.byModel) >= maxModels {
@@ -48,6 +100,7 @@ func (p *modelProviders) count(name, result string, usage abi.ChatUsage, cost sw
 		p.byModel[name] = use
 	}
 	use.requests[result]++
+	use.silent.note(name, err, time.Now().UTC())
 	use.microUSD += cost.MicroUSD
 	if result != resultOK {
 		use.other += cost.Tokens

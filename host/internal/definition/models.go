@@ -142,7 +142,7 @@ func (m meteredModel) Chat(ctx context.Context, req abi.ChatRequest, key string,
 	}
 	m.p.tokens.Add(cost.Tokens)
 	m.p.microUSD.Add(cost.MicroUSD)
-	m.p.count(m.spec.Name, chatResult(err), rsp.Usage, cost)
+	m.p.count(m.spec.Name, err, rsp.Usage, cost)
 	return rsp, cost, fault
 }
 

@@ -192,6 +192,9 @@ func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules 
 	if err == nil {
 		err = l.swapState(s)
 	}
+	if err == nil {
+		l.providers.forgetSilence()
+	}
 	return s, err
 }
 

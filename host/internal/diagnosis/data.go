@@ -19,7 +19,9 @@ func (d *diagnosis) checkData(ctx context.Context) {
 	info, err := os.Stat(d.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !isLink(d.DataDir):
-		return // the first host makes it
+		d.add(DataMissing, Warning, d.DataDir, "name the directory of the host with --data, or mount its disk; for a new host skep serve makes it",
+			"there is no data directory: a host that starts here knows of no earlier task")
+		return
 	case err != nil:
 		d.add(DataUnusable, Error, d.DataDir, "choose another one with --data", "the data directory cannot be used: %v", err)
 		return
@@ -40,6 +42,9 @@ func (d *diagnosis) checkData(ctx context.Context) {
 	}
 	d.checkLogs(data)
 	d.checkQuarantine(ctx, data, healthy)
+	if healthy && (onServer || data.Exists() == nil) {
+		d.checkQuotas(ctx, data)
+	}
 	path := filepath.Join(d.DataDir, datadir.RegistryName)
 	if err := registry.Check(path); err != nil {
 		d.add(PeersDamaged, Error, path, "restore the file from a backup, or remove it: swarms register again", "%v", err)
@@ -154,5 +159,31 @@ func (d *diagnosis) checkQuarantine(ctx context.Context, data datadir.Data, heal
 	}
 	for _, c := range list {
 		d.add(AgentQuarantined, Warning, c.Agent+" of "+c.Tenant, "replace its module, and then: skep agent release "+c.Agent+" --tenant "+c.Tenant, "the agent does not run: %s", c.Why)
+	}
+}
+
+// quotaEnds says of quotas what a tenant gets that has used one up, and how that ends by itself.
+var quotaEnds = map[string][2]string{
+	"messages_per_day": {"its posts are refused", "wait until tomorrow (UTC)"},
+	"storage":          {"its posts are refused", "shorten [store] history_retention"},
+	"tokens_per_day":   {"its calls of models are refused", "wait until tomorrow (UTC)"},
+	"usd_per_day":      {"its calls of models are refused", "wait until tomorrow (UTC)"},
+}
+
+// checkQuotas reports tenants that have used up a quota.
+func (d *diagnosis) checkQuotas(ctx context.Context, data datadir.Data) {
+	list, err := data.Tenants(ctx, d.Config)
+	if err != nil {
+		d.add(StoreUnreadable, Error, data.Place(), "run skep doctor again, or look at the server", "what tenants use cannot be read: %v", err)
+	}
+	for _, t := range list {
+		for _, q := range t.Quota {
+			if q.Limit <= 0 || q.Used < q.Limit {
+				continue
+			}
+			used, ends := "all of its "+q.Name, quotaEnds[q.Name]
+			d.add(TenantQuota, Warning, "[tenants."+t.Name+"] "+q.Name, "raise [tenants."+t.Name+"] "+q.Name+" in the file, or "+ends[1],
+				"the tenant %s has used %s, and %s; skep tenant list shows how much", t.Name, used, ends[0])
+		}
 	}
 }

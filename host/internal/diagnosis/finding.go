@@ -31,6 +31,7 @@ const (
 
 	DataReplaceable    = "data-replaceable"
 	DataUnusable       = "data-unusable"
+	DataMissing        = "data-missing"
 	KeyReadable        = "key-readable"
 	CacheReplaceable   = "cache-replaceable"
 	CacheUnusable      = "cache-unusable"
@@ -53,6 +54,7 @@ const (
 	QuarantineDamaged = "quarantine-damaged"
 	AgentQuarantined  = "agent-quarantined"
 	PeersDamaged      = "peers-damaged"
+	TenantQuota       = "tenant-quota"
 
 	CertificateExpired = "certificate-expired"
 	CertificateEnds    = "certificate-ends"
@@ -69,10 +71,10 @@ const (
 func IDs() []string {
 	return []string{
 		FileMissing, FileInvalid, FileWarning, FileReplaceable, ModuleRefused,
-		DataReplaceable, DataUnusable, KeyReadable, CacheReplaceable, CacheUnusable, ClockBehind, DiskLow, InodesLow,
+		DataReplaceable, DataUnusable, DataMissing, KeyReadable, CacheReplaceable, CacheUnusable, ClockBehind, DiskLow, InodesLow,
 		OpenFilesLow, AddressTaken, AddressUnusable, ConfinementMissing, CgroupUnusable,
 		StoreDamaged, StoreUnreadable, StoreServer, KeyringMissing, KeyringLocked, KeyringDamaged,
-		AuditDamaged, QuarantineDamaged, AgentQuarantined, PeersDamaged,
+		AuditDamaged, QuarantineDamaged, AgentQuarantined, PeersDamaged, TenantQuota,
 		CertificateExpired, CertificateEnds,
 		PeerSilent, ModelSilent, ModelRefuses, ToolServerSilent, ToolChanged, WebhookSilent,
 	}

@@ -120,6 +120,9 @@ func (s *Server) warnings() (all []string) {
 	for _, tenant := range s.opt.Library.Damaged() {
 		all = append(all, fmt.Sprintf("the loaded definition of tenant %q cannot be read, and the tenant is not served; the host's log says what to do", tenant))
 	}
+	for _, m := range s.opt.Library.SilentModels() {
+		all = append(all, fmt.Sprintf("[models.%s] does not answer: %s (calls without an answer: %d, since %s)", m.Name, m.Cause, m.Calls, m.Since.Format(time.RFC3339)))
+	}
 	return all
 }
 
