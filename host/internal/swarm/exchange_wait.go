@@ -71,9 +71,39 @@ func (r *Runtime) WaitExchange(ctx context.Context, x *Receipt, seen []string) (
 }
 
 // LookExchange returns the state of an exchange now. Read is an event of the task's log that the
-// caller has read, empty for none: the log is not read again for an answer in it.
+// caller has read, empty for none: the log is not read again for an answer in it. A task of another
+// host is read from the store.
 func (r *Runtime) LookExchange(ctx context.Context, x *Receipt, read Event) (ExchangeState, error) {
-	return r.followReceipt(ctx, x, read, func(ExchangeState) bool { return true })
+	s, err := r.followReceipt(ctx, x, read, func(ExchangeState) bool { return true })
+	if errors.Is(err, ErrElsewhere) {
+		return r.storedExchange(ctx, x, read)
+	}
+	return s, err
+}
+
+// storedExchange is the state of an exchange as its host has stored it. The task is read before the
+// submission: an answer that comes between is found.
+func (r *Runtime) storedExchange(ctx context.Context, x *Receipt, read Event) (ExchangeState, error) {
+	snap, err := r.store.LoadQueue(ctx, x.Task)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return ExchangeState{}, err
+	}
+	pruned := err != nil
+	sub, err := r.store.Submission(ctx, x.Task.InstanceKey, x.sub.Door, x.sub.Key)
+	switch {
+	case err != nil:
+		return ExchangeState{}, err
+	case pruned, sub.isBefore(snap.Task):
+		return ExchangeState{}, x.answerPruned()
+	}
+	s, questions := snap.Task.exchangeState(x.sub.Key)
+	if sub.Answer == 0 {
+		s.Questions, err = r.readQuestions(ctx, x.Task, questions)
+		return s, err
+	}
+	s.Answer, err = r.readAnswerWith(ctx, x.Task, sub.Answer, read)
+	s.Answer.Metered = snap.Task.isMetered()
+	return s, err
 }
 
 // followReceipt returns the first state of a submission that is answered, or enough.
@@ -185,14 +215,21 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt, r
 	case err != nil:
 		return Answer{}, err
 	case pruned, sub.Answer == 0:
-		return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", x.Task.Task)
+		return Answer{}, x.answerPruned()
 	}
-	var a Answer
-	if read.Seq == sub.Answer {
-		a, err = answerIn(x.Task, read)
-	} else {
-		a, err = r.readAnswer(ctx, x.Task, sub.Answer)
-	}
+	a, err := r.readAnswerWith(ctx, x.Task, sub.Answer, read)
 	a.Metered = t.isMetered()
 	return a, err
+}
+
+func (r *Receipt) answerPruned() error {
+	return refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", r.Task.Task)
+}
+
+// readAnswerWith reads the answer at a cursor, which may be in an event that was read.
+func (r *Runtime) readAnswerWith(ctx context.Context, key TaskKey, cursor int64, read Event) (Answer, error) {
+	if read.Seq == cursor {
+		return answerIn(key, read)
+	}
+	return r.readAnswer(ctx, key, cursor)
 }

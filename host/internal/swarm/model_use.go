@@ -114,5 +114,8 @@ func addModel(list []string, name string) []string {
 func (t *activeTask) isMetered() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.rec.Usage.Spend != (Spend{})
+	return t.rec.isMetered()
 }
+
+// isMetered reports whether turns of the task have used models.
+func (t Task) isMetered() bool { return t.Usage.Spend != (Spend{}) }

@@ -48,7 +48,7 @@ type Incoming struct {
 	// Swarm is the local swarm.
 	Swarm string
 	// Back means that the wrapper continues a local task; else it may begin one. NewTask
-	// means that the id of its task was just made, so that no task is looked for.
+	// means that it begins one, whose id Receive makes.
 	Back    bool
 	NewTask bool
 	Wrapper mail.Interswarm
@@ -146,6 +146,11 @@ func (r *Runtime) receiveFor(ctx context.Context, in Incoming, def *Definition, 
 		return r.receiveTo(ctx, key, in, def, runner, r.acquireTask)
 	}
 	// Only the write looks for a repeat of a wrapper that begins a task: it holds nothing up.
+	id, err := r.newTaskID(key.InstanceKey)
+	if err != nil {
+		return IncomingReceipt{}, err
+	}
+	key.Task, in.Wrapper.Payload.TaskID = id, id
 	got, err := r.receiveTo(ctx, key, in, def, runner, r.acquireNewTask)
 	if err != nil { // a repeat is answered though a new wrapper is refused
 		if first, findErr := r.findDuplicate(ctx, key, in, runner); first.Duplicate || findErr != nil {

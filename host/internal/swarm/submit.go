@@ -242,11 +242,16 @@ func (t *activeTask) isErased() bool {
 func (t *activeTask) isPruned(sub Submission) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	accepted := sub.Accepted
+	return !t.exists || sub.isBefore(t.rec)
+}
+
+// isBefore reports whether a submission was accepted before a task was created.
+func (s Submission) isBefore(task Task) bool {
+	accepted := s.Accepted
 	if accepted.IsZero() {
-		accepted = sub.Expires.Add(-keyLife)
+		accepted = s.Expires.Add(-keyLife)
 	}
-	return !t.exists || t.rec.Created.After(accepted)
+	return task.Created.After(accepted)
 }
 
 // AnswerCursor returns the cursor of the event that answers a post, 0 while there is
