@@ -37,7 +37,7 @@ func TestLookElsewhere(t *testing.T) {
 			call(turn, mail.ToolSendResponse, obj{"target": "x@acme", "subject": "s", "body": "4"})
 			return swarm.Outcome{}
 		},
-		"paused":  func(_ context.Context, turn *swarm.Turn) swarm.Outcome { return asks(turn) },
+		"paused": func(_ context.Context, turn *swarm.Turn) swarm.Outcome { return asks(turn) },
 		"asked": func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 			call(turn, mail.ToolSendRequest, obj{"target": "x@acme", "subject": "s", "body": "which?"})
 			return swarm.Outcome{}

@@ -95,6 +95,9 @@ func (w *gatewayStateWrite) apply(ctx context.Context, t *tables) (steps int, er
 		return 0, err
 	}
 	found, err := w.find(ctx, t)
+	if err == nil && w.value != nil && found.rid == 0 {
+		found, err = w.addRealm(ctx, t)
+	}
 	if err != nil || w.value == nil && found.size == 0 {
 		return 0, err
 	}
@@ -132,17 +135,19 @@ func (w *gatewayStateWrite) find(ctx context.Context, t *tables) (found storedSt
 	return found, nil
 }
 
+// addRealm adds the realm of a first record, and looks again where another host has added it since.
+func (w *gatewayStateWrite) addRealm(ctx context.Context, t *tables) (storedState, error) {
+	rid, err := t.insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
+	if rid != 0 || err != nil {
+		return storedState{rid: rid}, err
+	}
+	return w.find(ctx, t)
+}
+
 func (w *gatewayStateWrite) set(ctx context.Context, t *tables, found storedState) error {
 	added := int64(len(w.key.Name)+len(w.value)) - found.size
 	if err := w.checkQuota(ctx, t, found, added); err != nil {
 		return err
-	}
-	if found.rid == 0 {
-		rid, err := t.insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
-		if err != nil {
-			return err
-		}
-		found.rid = rid
 	}
 	w.version = max(found.version+1, w.now)
 	_, err := t.gatewayState.set.ExecContext(ctx, w.version, w.expires, w.value, found.rid, []byte(w.key.Kind), []byte(w.key.Name))
@@ -182,7 +187,11 @@ func (w *gatewayStateWrite) checkQuota(ctx context.Context, t *tables, found sto
 func (t *tables) countRealm(ctx context.Context, rid, added int64) (tenant string, err error) {
 	var name []byte
 	var records int64
-	if err := t.gatewayState.countRealm.QueryRowContext(ctx, added, rid).Scan(&name, &records); err != nil {
+	err = t.gatewayState.countRealm.QueryRowContext(ctx, added, rid).Scan(&name, &records)
+	if t.waiting && errors.Is(err, sql.ErrNoRows) {
+		err = errUnexpected // another host has added the realm
+	}
+	if err != nil {
 		return "", err
 	}
 	if records <= 0 {
