@@ -27,6 +27,9 @@ var (
 	ErrStreamLost = errors.New("stream_lost")
 	// ErrDraining is returned while the host stops.
 	ErrDraining = errors.New("draining")
+	// ErrElsewhere is returned for a conversation that another host works on; a later attempt
+	// may reach that host.
+	ErrElsewhere = errors.New("elsewhere")
 )
 
 // RateError is an ErrBusy of a caller that sends more than rate_limit allows.

@@ -32,7 +32,7 @@ func (g *Gateway) protocolError(err error) error {
 	switch {
 	case err == nil, errors.As(err, new(*a2a.Error)), errors.As(err, new(unavailable)):
 		return err
-	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
+	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining), errors.Is(err, gateway.ErrElsewhere):
 		return unavailable{err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

@@ -249,6 +249,7 @@ func TestErrors(t *testing.T) {
 		{gateway.ErrUnknown, sdk.ErrTaskNotFound, codes.NotFound},
 		{gateway.ErrBusy, sdk.ErrServerError, codes.ResourceExhausted},
 		{gateway.ErrDraining, sdk.ErrServerError, codes.Unavailable},
+		{gateway.ErrElsewhere, sdk.ErrServerError, codes.Unavailable},
 		{errors.New("disk on fire"), sdk.ErrInternalError, codes.Internal},
 	} {
 		own := fmt.Errorf("it is so: %w", c.own)

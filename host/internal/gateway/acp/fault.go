@@ -71,6 +71,7 @@ var kinds = []struct {
 	{gateway.ErrInvalid, codeMalformed, http.StatusBadRequest, false},
 	{gateway.ErrBusy, codeBusy, http.StatusTooManyRequests, true},
 	{gateway.ErrDraining, codeBusy, http.StatusServiceUnavailable, true},
+	{gateway.ErrElsewhere, codeBusy, http.StatusServiceUnavailable, true},
 	{state.ErrFull, codeBusy, http.StatusInsufficientStorage, true},
 }
 

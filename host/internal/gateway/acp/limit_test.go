@@ -52,6 +52,7 @@ func TestRetryAfter(t *testing.T) {
 		{fmt.Errorf("a limit: %w", &gateway.RateError{Wait: time.Minute}), http.StatusTooManyRequests, "60"},
 		{gateway.ErrBusy, http.StatusTooManyRequests, "10"},
 		{gateway.ErrDraining, http.StatusServiceUnavailable, "10"},
+		{gateway.ErrElsewhere, http.StatusServiceUnavailable, "10"},
 	} {
 		s.rt.FailNext("Ask", c.err)
 		if r := s.send(t, acptest.New("REQUEST", "agentA", "calc", "7")); r.Status != c.status || r.Header.Get("Retry-After") != c.want {

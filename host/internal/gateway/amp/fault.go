@@ -27,6 +27,7 @@ var kinds = []kind{
 	{gateway.ErrInvalid, message.InvalidSchema, message.ReasonMalformed, 0},
 	{gateway.ErrBusy, message.RateLimitExceeded, "", retryAfter},
 	{gateway.ErrDraining, message.InsufficientResources, message.ReasonDraining, retryAfter},
+	{gateway.ErrElsewhere, message.InsufficientResources, message.ReasonUnreachable, retryAfter},
 }
 
 // faultOf returns an error as its sender may see it. A fault of the host is logged and

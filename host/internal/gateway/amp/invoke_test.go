@@ -126,6 +126,7 @@ func TestErrorCodes(t *testing.T) {
 		{fmt.Errorf("too many: %w", gateway.ErrBusy), 429, "RATE_LIMIT_EXCEEDED", ""},
 		{fmt.Errorf("no right: %w", gateway.ErrDenied), 403, "AUTHENTICATION_FAILED", "FORBIDDEN"},
 		{gateway.ErrDraining, 503, "INSUFFICIENT_RESOURCES", "DRAINING"},
+		{gateway.ErrElsewhere, 503, "INSUFFICIENT_RESOURCES", "UNREACHABLE"},
 		{fmt.Errorf("the disk is full of secrets"), 500, "INSUFFICIENT_RESOURCES", "INTERNAL"},
 	} {
 		s.rt.FailNext("Ask", c.err)

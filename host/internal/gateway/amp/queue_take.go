@@ -138,7 +138,7 @@ func (q *queue) read(ctx context.Context, text []byte) (in message.Received, c g
 func (q *queue) takeOnce(ctx context.Context, c gateway.Caller, in message.Received, m broker.Message) (taken bool) {
 	got, err := q.g.accept(ctx, c, in, m.Payload, true)
 	if isHostFault(err) {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, gateway.ErrElsewhere) {
 			q.g.Log.Error("amp: a message at the broker could not be taken", "message", in.ID, "error", err)
 		}
 		return false
@@ -163,5 +163,5 @@ func isHostFault(err error) bool {
 	if err == nil || errors.As(err, new(*message.Fault)) {
 		return false
 	}
-	return !slices.ContainsFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) }) || errors.Is(err, gateway.ErrDraining)
+	return !slices.ContainsFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) }) || errors.Is(err, gateway.ErrDraining) || errors.Is(err, gateway.ErrElsewhere)
 }

@@ -36,6 +36,7 @@ func TestQueueVerdicts(t *testing.T) {
 		"stored":                    {sender: "mill-1", key: key, want: broker.Taken, asked: true},
 		"hours old":                 {sender: "mill-1", key: key, age: 20 * time.Hour, want: broker.Taken, asked: true},
 		"stored the second time":    {sender: "mill-1", key: key, fails: errors.New("the disk is full"), want: broker.Taken, asked: true},
+		"another host's at first":   {sender: "mill-1", key: key, fails: gateway.ErrElsewhere, want: broker.Taken, asked: true},
 		"the connection ends first": {sender: "mill-1", key: key, fails: errors.New("the disk is full"), isGone: true, want: broker.Kept},
 		"older than repeats are":    {sender: "mill-1", key: key, age: 25 * time.Hour, want: broker.SetAside},
 		"from the future":           {sender: "mill-1", key: key, age: -10 * time.Minute, want: broker.SetAside},

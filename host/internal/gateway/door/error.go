@@ -18,6 +18,7 @@ var kinds = []struct{ from, to error }{
 	{swarm.ErrQuota, gateway.ErrBusy},
 	{swarm.ErrErasing, gateway.ErrBusy},
 	{swarm.ErrDraining, gateway.ErrDraining},
+	{swarm.ErrElsewhere, gateway.ErrElsewhere},
 }
 
 // refusal is an error of a gateway's kind with a text that callers may see.

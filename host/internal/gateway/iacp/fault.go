@@ -64,6 +64,7 @@ var kinds = []kind{
 	{gateway.ErrInvalid, fault{code: codeInvalid}},
 	{gateway.ErrBusy, fault{code: codeTimeout, reason: reasonBusy, retry: true}},
 	{gateway.ErrDraining, fault{code: codeTimeout, reason: reasonStopping, retry: true}},
+	{gateway.ErrElsewhere, fault{code: codeTimeout, reason: reasonBusy, retry: true}},
 	{message.ErrTooLarge, fault{code: codeInvalid, reason: reasonTooLarge}},
 	{message.ErrEmpty, fault{code: codeInvalid}},
 	{message.ErrOrder, fault{code: codeInvalid}},

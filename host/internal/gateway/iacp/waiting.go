@@ -184,7 +184,7 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		c.acknowledge(m)
 		return
 	}
-	if s != nil && isRefusal(err) {
+	if s != nil && isRefusal(err) && !errors.Is(err, gateway.ErrElsewhere) {
 		s.refuse(err)
 	}
 	c.refuse(m, err)

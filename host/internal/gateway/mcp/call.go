@@ -232,7 +232,7 @@ func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
 	case errors.Is(err, gateway.ErrUnknown) && c.task == "" && c.x.ID == "" && c.req.Params.RequestState == "":
 		return nil, unknownTool(c.q.tool)
-	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
+	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining), errors.Is(err, gateway.ErrElsewhere):
 		return busy(err.Error()), nil
 	case isRefusal(err):
 		return refusal(err.Error()), nil
@@ -246,7 +246,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, new(refused)) || slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied, gateway.ErrBusy, gateway.ErrDraining}
+var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied, gateway.ErrBusy, gateway.ErrDraining, gateway.ErrElsewhere}
 
 // ended is the error of a call that ended early. Unless the credential, the session or the
 // host ended it, the client did: by a notification, or without a session by closing the

@@ -81,7 +81,7 @@ func TestErrorsOfTheRuntime(t *testing.T) {
 	versions(t, func(t *testing.T, version string) {
 		h := newHost(t, mcp.Options{}, gatewaytest.Echo)
 		s := h.connect(t, "alice", "/mcp", version, nil)
-		for _, err := range []error{gateway.ErrBusy, gateway.ErrDenied, gateway.ErrInvalid, gateway.ErrDraining} {
+		for _, err := range []error{gateway.ErrBusy, gateway.ErrDenied, gateway.ErrInvalid, gateway.ErrDraining, gateway.ErrElsewhere} {
 			h.FailNext("Ask", fmt.Errorf("because: %w", err))
 			if res := calls(t, s, "calc", map[string]any{"message": "hi"}); !res.IsError || text(res) != "because: "+err.Error() {
 				t.Errorf("%v: %+v", err, res)

@@ -392,6 +392,8 @@ func TestStoreFails(t *testing.T) {
 	if r.status != http.StatusGatewayTimeout || r.header.Get("Retry-After") == "" {
 		t.Errorf("%d %v", r.status, r.header)
 	}
+	h.rt.FailNext("Ask", gateway.ErrElsewhere)
+	h.refused(t, "another host works on it", h.send(t, e), envelope.Busy)
 	at := h.take(t, e).location
 	h.rt.FailNext("Find", errors.New("disk I/O error"))
 	unsigned(t, "a stream while the store fails", h.call(t, http.MethodGet, at, "lab-token", ""), envelope.Internal)

@@ -28,6 +28,7 @@ var kinds = []struct {
 	{gateway.ErrInvalid, envelope.Malformed, nil},
 	{gateway.ErrBusy, envelope.Busy, nil},
 	{gateway.ErrDraining, envelope.Busy, map[string]any{"reason": "stopping"}},
+	{gateway.ErrElsewhere, envelope.Busy, nil},
 	{state.ErrFull, envelope.Busy, nil},
 }
 

@@ -49,7 +49,8 @@ const (
 	ReasonVersionConflict = "VERSION_CONFLICT"
 	// ReasonNotRegistered is for an agent without a registration, or whose lease is over.
 	ReasonNotRegistered = "NOT_REGISTERED"
-	// ReasonUnreachable is for a registered agent that cannot be asked.
+	// ReasonUnreachable is for a registered agent that cannot be asked, and for one whose task
+	// another host works on.
 	ReasonUnreachable = "UNREACHABLE"
 )
 

@@ -93,6 +93,7 @@ var refusals = []struct {
 	{gateway.ErrInvalid, "invalid", http.StatusBadRequest},
 	{gateway.ErrBusy, "busy", http.StatusTooManyRequests},
 	{gateway.ErrDraining, "stopping", http.StatusServiceUnavailable},
+	{gateway.ErrElsewhere, "stopping", http.StatusServiceUnavailable},
 }
 
 const maxID = 256 // bytes
