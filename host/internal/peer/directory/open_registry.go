@@ -27,9 +27,6 @@ func (d *Directory) OpenRegistry(ctx context.Context, loopback bool) (err error)
 
 // Refresh reads the registered swarms again that hosts share.
 func (d *Directory) Refresh(ctx context.Context) error {
-	if d.registry == nil {
-		return nil
-	}
 	return d.registry.Refresh(ctx)
 }
 

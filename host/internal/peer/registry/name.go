@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -66,8 +65,7 @@ func (e *Entry) tokenBound() error {
 // may remove one whose token is in a variable. The caller's errors are
 // *swarm.Refusal.
 func (r *Registry) Remove(ctx context.Context, name string, operator bool) (Entry, error) {
-	r.saving.Lock()
-	defer r.saving.Unlock()
+	defer r.beginChange()()
 	for {
 		if err := r.readStore(ctx); err != nil {
 			return Entry{}, err
@@ -78,12 +76,12 @@ func (r *Registry) Remove(ctx context.Context, name string, operator bool) (Entr
 	}
 }
 
-// removeOnce returns ok false if another host has changed the entry meanwhile. The caller holds saving.
+// removeOnce returns ok false if another host has changed the entry meanwhile. It is called within a change.
 func (r *Registry) removeOnce(ctx context.Context, name string, operator bool) (gone Entry, ok bool, err error) {
 	entries := r.Entries()
 	i := indexOf(entries, name)
 	switch {
-	case i < 0 && r.kept[name].Revision != nil && operator: // one that cannot be read
+	case i < 0 && r.records[name].Revision != nil && operator: // one that cannot be read
 		ok, err := r.swap(ctx, name, nil, "")
 		return Entry{Name: name}, ok, err
 	case i < 0:
@@ -94,7 +92,7 @@ func (r *Registry) removeOnce(ctx context.Context, name string, operator bool) (
 		return Entry{}, false, entries[i].tokenBound()
 	}
 	gone = entries[i]
-	ok, err = r.save(ctx, slices.Delete(entries, i, i+1), !gone.Volatile, name, "")
+	ok, err = r.save(ctx, !gone.Volatile, name, nil, "")
 	return gone, ok, err
 }
 

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"skep/host/internal/swarm"
 )
@@ -46,8 +47,7 @@ func (r *Registry) Register(ctx context.Context, q Request) (Entry, error) {
 
 // put adds or replaces an entry. Nothing changes when it cannot be stored.
 func (r *Registry) put(ctx context.Context, e Entry, literal string, operator bool) error {
-	r.saving.Lock()
-	defer r.saving.Unlock()
+	defer r.beginChange()()
 	for {
 		if err := r.readStore(ctx); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (r *Registry) put(ctx context.Context, e Entry, literal string, operator bo
 	}
 }
 
-// putOnce returns ok false if another host has changed the entry meanwhile. The caller holds saving.
+// putOnce returns ok false if another host has changed the entry meanwhile. It is called within a change.
 func (r *Registry) putOnce(ctx context.Context, e Entry, literal string, operator bool) (ok bool, err error) {
 	entries, keep := r.Entries(), !e.Volatile
 	if err := r.checkReplace(entries, e, operator); err != nil {
@@ -69,40 +69,69 @@ func (r *Registry) putOnce(ctx context.Context, e Entry, literal string, operato
 	case i >= 0:
 		keep = keep || !entries[i].Volatile
 		e.Registered = entries[i].Registered
-		entries[i] = e
 	case len(entries)-countDiscovered(entries) >= maxEntries:
 		return false, refuse(swarm.ErrLimit, "this host knows %d swarms already", len(entries)-countDiscovered(entries))
-	default:
-		entries = append(entries, e)
 	}
-	return r.save(ctx, entries, keep, e.Name, literal)
+	return r.save(ctx, keep, e.Name, &e, literal)
 }
 
-// save replaces the entries. keep is whether to write the file, or the entry of a name in the store; token is its
-// literal token. ok is false if another host has changed it meanwhile.
-func (r *Registry) save(ctx context.Context, entries []Entry, keep bool, name, token string) (ok bool, err error) {
-	switch {
-	case !keep:
-	case r.opt.Store != nil:
-		var stored *Entry
-		if i := indexOf(entries, name); i >= 0 && !entries[i].Volatile {
-			stored = &entries[i]
+// save replaces the entry of a name, or removes it with nil. keep is whether to write the file, or the entry into the
+// store; token is its literal token. ok is false if another host has changed it meanwhile. It is called within a change.
+func (r *Registry) save(ctx context.Context, keep bool, name string, e *Entry, token string) (ok bool, err error) {
+	if r.opt.Store == nil {
+		return true, r.saveFile(keep, name, e, token)
+	}
+	if keep {
+		stored := e
+		if e != nil && e.Volatile {
+			stored = nil
 		}
 		if ok, err := r.swap(ctx, name, stored, token); !ok || err != nil {
 			return false, err
 		}
-	default:
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	r.setEntry(r.withEntry(name, e), name, token)
+	return true, nil
+}
+
+// saveFile is save of a host with a file. The caller holds saving.
+func (r *Registry) saveFile(keep bool, name string, e *Entry, token string) error {
+	entries := r.withEntry(name, e)
+	if keep {
 		if err := writeFile(r.opt.Path, entries); err != nil {
-			return false, err
+			return err
 		}
 		r.unsaved = saved
 	}
+	r.setEntry(entries, name, token)
+	return nil
+}
+
+// withEntry returns the entries with the one of a name replaced, or removed with nil. One that the operator's file has
+// taken meanwhile stays.
+func (r *Registry) withEntry(name string, e *Entry) []Entry {
+	entries := r.Entries()
+	switch i := indexOf(entries, name); {
+	case i >= 0 && entries[i].Fixed, i < 0 && e == nil:
+	case e == nil:
+		entries = slices.Delete(entries, i, i+1)
+	case i < 0:
+		entries = append(entries, *e)
+	default:
+		entries[i] = *e
+	}
+	return entries
+}
+
+// setEntry replaces the entries, and the token of one. The caller holds saving.
+func (r *Registry) setEntry(entries []Entry, name, token string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = entries
 	delete(r.tokens, name)
-	if token != "" {
+	if i := indexOf(entries, name); token != "" && i >= 0 && !entries[i].Fixed {
 		r.tokens[name] = token
 	}
-	return true, nil
 }

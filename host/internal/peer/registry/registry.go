@@ -51,12 +51,14 @@ type Registry struct {
 	schedule *schedule
 	counts   healthCounts
 
-	// saving is held during a change until it is on disk. It comes before mu.
+	// changing is held during a change until it lasts. It comes before saving.
+	changing sync.Mutex
+	// saving is held while the file is written, or entries are replaced. It comes before mu.
 	saving sync.Mutex
 	// unsaved is what the file lacks; guarded by saving.
 	unsaved unsaved
-	// kept are the records that were read of the store last, by name; guarded by saving.
-	kept map[string]Record
+	// records are the store's, by name, as this host has read them last. Holders of changing and saving replace them.
+	records map[string]Record
 
 	mu      sync.Mutex
 	entries []Entry
@@ -112,22 +114,24 @@ func (r *Registry) SetStatic(static []Static) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	before := r.Entries()
-	others := slices.DeleteFunc(slices.Clone(before), func(e Entry) bool { return e.Fixed })
-	all := r.mergeStatic(static, before, others)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.entries = all
-	for _, e := range all {
-		if e.Fixed && e.Since.IsZero() {
+	fixed := r.mergeStatic(static, before, nil)
+	for _, e := range fixed {
+		if e.Since.IsZero() {
 			r.schedule.reset(e.Name)
 		}
 	}
-	for name := range r.tokens {
-		if i := indexOf(all, name); i < 0 || all[i].Fixed {
-			delete(r.tokens, name)
+	if r.opt.Store != nil {
+		r.setRecords(fixed, r.records) // one that the file shadowed before is there again
+		return
+	}
+	others := slices.DeleteFunc(before, func(e Entry) bool { return e.Fixed })
+	all, tokens := r.addFree(fixed, others), map[string]string{}
+	for _, e := range all[len(fixed):] {
+		if token, _ := r.Token(e.Name); token != "" {
+			tokens[e.Name] = token
 		}
 	}
-	r.schedule.wake()
+	r.setEntries(all, tokens)
 }
 
 // Entries lists the known swarms, the operator's first, then in the order of

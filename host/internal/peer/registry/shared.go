@@ -18,9 +18,9 @@ type Store interface {
 	// Swarms lists what is kept, in the order of names. One that is damaged hides no other.
 	Swarms(ctx context.Context) ([]Record, error)
 	// SwapSwarm replaces a record by another text, or removes it with nil. ok is false, and nothing has
-	// changed, where another record than was is kept by now; a was without a revision is none. It is
+	// changed, where another record than old is stored by now; an old without a revision is none. It is
 	// durable on return. After an error it may have happened.
-	SwapSwarm(ctx context.Context, was Record, text []byte) (is Record, ok bool, err error)
+	SwapSwarm(ctx context.Context, old Record, text []byte) (stored Record, ok bool, err error)
 }
 
 // Record is an entry as a [Store] keeps it.
@@ -29,7 +29,7 @@ type Record struct {
 	Text []byte
 	// Damaged is why the text cannot be read, nil if it can.
 	Damaged error
-	// Revision is another one after each change.
+	// Revision changes with each change of the record.
 	Revision []byte
 }
 
@@ -80,20 +80,29 @@ func (r *Registry) carryOver(ctx context.Context) error {
 	return nil
 }
 
+// beginChange lets one change be made at a time. A file is written with saving held, a store is asked without it:
+// nothing else waits for a server.
+func (r *Registry) beginChange() (end func()) {
+	r.changing.Lock()
+	if r.opt.Store != nil {
+		return r.changing.Unlock
+	}
+	r.saving.Lock()
+	return func() {
+		r.saving.Unlock()
+		r.changing.Unlock()
+	}
+}
+
 // Refresh reads the lasting entries again, which other hosts may have changed.
 func (r *Registry) Refresh(ctx context.Context) error {
-	if r.opt.Store == nil {
-		return nil
-	}
 	ctx, stop := context.WithTimeout(ctx, readTimeout)
 	defer stop()
-	r.saving.Lock()
-	defer r.saving.Unlock()
+	defer r.beginChange()()
 	return r.readStore(ctx)
 }
 
-// readStore replaces the registry's entries by the store's. An entry that has not changed keeps what this host has
-// learnt of the swarm. The caller holds saving.
+// readStore replaces the registry's entries by the store's. The caller holds changing.
 func (r *Registry) readStore(ctx context.Context) error {
 	if r.opt.Store == nil {
 		return nil
@@ -102,40 +111,69 @@ func (r *Registry) readStore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the registered swarms: %w", err)
 	}
-	before, kept, tokens := r.Entries(), map[string]Record{}, map[string]string{}
-	all := slices.DeleteFunc(slices.Clone(before), func(e Entry) bool { return !e.Fixed })
-	var stored []Entry
+	records := map[string]Record{}
 	for _, one := range list {
-		kept[one.Name] = one
-		same := bytes.Equal(r.kept[one.Name].Revision, one.Revision)
+		records[one.Name] = one
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	fixed := slices.DeleteFunc(r.Entries(), func(e Entry) bool { return !e.Fixed })
+	r.setRecords(fixed, records)
+	return nil
+}
+
+// setRecords replaces the operator's entries and the store's. What was registered for a while stays, unless
+// its name is taken. The caller holds saving.
+func (r *Registry) setRecords(fixed []Entry, records map[string]Record) {
+	before := r.Entries()
+	stored, tokens := r.readRecords(records, before)
+	all := slices.Clone(fixed)
+	for _, e := range stored {
+		if err := r.checkFree(all, e.Name); err != nil {
+			if !r.wasLeftOut(records[e.Name], before) {
+				r.opt.Logger.Warn("a registered swarm is left out", "swarm", e.Name, "why", err)
+			}
+			delete(tokens, e.Name)
+			continue
+		}
+		all = append(all, e)
+	}
+	others := slices.DeleteFunc(before, func(e Entry) bool { return e.Fixed || !e.Volatile || indexOf(all, e.Name) >= 0 })
+	r.records = records
+	r.setEntries(r.addFree(all, others), tokens)
+}
+
+// wasLeftOut reports whether a record that has not changed since is among none of the entries.
+func (r *Registry) wasLeftOut(one Record, before []Entry) bool {
+	i := indexOf(before, one.Name)
+	return bytes.Equal(r.records[one.Name].Revision, one.Revision) && (i < 0 || before[i].Fixed)
+}
+
+// readRecords decodes records, in the order of their registration, with their tokens. One that has not changed keeps
+// what this host has learnt of the swarm. The caller holds saving.
+func (r *Registry) readRecords(records map[string]Record, before []Entry) (stored []Entry, tokens map[string]string) {
+	tokens = map[string]string{}
+	for name, one := range records {
+		same := bytes.Equal(r.records[name].Revision, one.Revision)
 		c, err := one.read()
 		if err != nil {
 			if !same {
-				r.opt.Logger.Error("a registered swarm cannot be read and is left out: register it again, or remove it", "swarm", one.Name, "err", err)
+				r.opt.Logger.Error("a registered swarm cannot be read and is left out: register it again, or remove it", "swarm", name, "err", err)
 			}
 			continue
 		}
-		if i := indexOf(before, one.Name); same && i >= 0 && !before[i].Fixed {
+		if i := indexOf(before, name); same && i >= 0 && !before[i].Fixed {
 			c.copyState(before[i])
 		}
 		stored = append(stored, c.Entry)
 		if c.Token != "" {
-			tokens[one.Name] = c.Token
+			tokens[name] = c.Token
 		}
 	}
 	slices.SortFunc(stored, func(a, b Entry) int {
 		return cmp.Or(a.Registered.Compare(b.Registered), cmp.Compare(a.Name, b.Name))
 	})
-	all = r.addFree(all, stored)
-	// A swarm that was registered for a while gives way to one that lasts.
-	for _, e := range before {
-		if e.Volatile && !e.Fixed && indexOf(all, e.Name) < 0 {
-			all = append(all, e)
-		}
-	}
-	r.kept = kept
-	r.setEntries(all, tokens)
-	return nil
+	return stored, tokens
 }
 
 // addFree adds entries whose names are free.
@@ -167,27 +205,30 @@ func (r *Registry) setEntries(all []Entry, tokens map[string]string) {
 const readTimeout = 10 * time.Second
 
 // swap makes a change of one entry last in the store: nil removes it. ok is false if another host has changed it
-// meanwhile. The caller holds saving.
-func (r *Registry) swap(ctx context.Context, name string, is *Entry, token string) (ok bool, err error) {
+// meanwhile. The caller holds changing.
+func (r *Registry) swap(ctx context.Context, name string, e *Entry, token string) (ok bool, err error) {
 	var text []byte
-	if is != nil {
-		if text, err = json.Marshal(recordContent{*is, token}); err != nil {
+	if e != nil {
+		if text, err = json.Marshal(recordContent{*e, token}); err != nil {
 			return false, err
 		}
 	}
-	was := r.kept[name]
-	was.Name = name
-	now, ok, err := r.opt.Store.SwapSwarm(ctx, was, text)
-	switch {
-	case err != nil: // it may have happened, and the caller may have left
+	old := r.records[name]
+	old.Name = name
+	stored, ok, err := r.opt.Store.SwapSwarm(ctx, old, text)
+	if err != nil { // it may have happened, and the caller may have left
 		again, stop := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
 		_ = r.readStore(again)
 		return false, err
-	case ok && is == nil:
-		delete(r.kept, name)
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	switch {
+	case ok && e == nil:
+		delete(r.records, name)
 	case ok:
-		r.kept[name] = now
+		r.records[name] = stored
 	}
 	return ok, nil
 }

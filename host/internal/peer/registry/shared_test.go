@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -72,8 +73,8 @@ func (m *memory) SwapSwarm(_ context.Context, was registry.Record, text []byte) 
 	return is, true, nil
 }
 
-// sick is a swarm at every path below its URL that says what it is, and that it is not well.
-func sick(t *testing.T) (url string) {
+// unhealthySwarm serves a swarm that describes itself and fails its health check.
+func unhealthySwarm(t *testing.T) (url string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/health") {
@@ -111,7 +112,7 @@ func token(r *registry.Registry, name string) string {
 // after a restart, and so are changes and its removal. One that is registered for a while is the one host's.
 func TestShared(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	m, a, b := hostsOf(t)
 	register(t, a, registry.Request{Name: "depot", BaseURL: url, Token: "first"})
 	register(t, a, registry.Request{Name: "yard", BaseURL: url, Token: "volatile", Volatile: true})
@@ -147,7 +148,7 @@ func TestShared(t *testing.T) {
 // has done meanwhile is checked: an admin does not move a swarm whose token is in a variable.
 func TestSharedAtOnce(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	m, a, b := hostsOf(t)
 	m.before = func() { register(t, b, registry.Request{Name: "depot", BaseURL: url + "/b", Token: "b-token"}) }
 	var refused *swarm.Refusal
@@ -174,7 +175,7 @@ func TestSharedAtOnce(t *testing.T) {
 // what the store has.
 func TestSharedStoreFails(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	m, a, _ := hostsOf(t)
 	q := registry.Request{Name: "depot", BaseURL: url, Token: "first"}
 	m.away = 1
@@ -199,7 +200,7 @@ func TestSharedStoreFails(t *testing.T) {
 // registration or removed by the operator.
 func TestSharedDamaged(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	m, a, _ := hostsOf(t)
 	register(t, a, registry.Request{Name: "depot", BaseURL: url, Token: "first"})
 	for i, text := range []string{"{", `{"swarm_name":"other","base_url":"https://x.example"}`, `{"swarm_name":"c2","base_url":"https://x.example","auth_token_ref":"${HOME}"}`} {
@@ -232,7 +233,7 @@ func TestSharedDamaged(t *testing.T) {
 // between. What other hosts have registered stays.
 func TestSharedCarryOver(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	m, a, _ := hostsOf(t)
 	register(t, a, registry.Request{Name: "s1", BaseURL: url, Token: "theirs"})
 	path := written(t, 3)
@@ -271,7 +272,7 @@ func TestSharedCarryOver(t *testing.T) {
 // has changed itself.
 func TestSharedKeepsHealth(t *testing.T) {
 	t.Parallel()
-	url := sick(t)
+	url := unhealthySwarm(t)
 	_, a, b := hostsOf(t)
 	register(t, a, registry.Request{Name: "depot", BaseURL: url, Token: "x"})
 	refresh(t, b)
@@ -287,5 +288,61 @@ func TestSharedKeepsHealth(t *testing.T) {
 	refresh(t, b)
 	if e := entry(t, b, "depot"); !e.Active || e.LastError != "" {
 		t.Errorf("kept: %+v", e)
+	}
+}
+
+// TestSharedShadowed: a registered swarm whose name [peers] takes is left out with its token, is said to be so once, and
+// is there again when [peers] has the name no longer.
+func TestSharedShadowed(t *testing.T) {
+	t.Parallel()
+	url := unhealthySwarm(t)
+	m, a, _ := hostsOf(t)
+	register(t, a, registry.Request{Name: "depot", BaseURL: url, Token: "registered"})
+	var log strings.Builder
+	b := open(t, registry.Options{Store: m, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	fixed := []registry.Static{{Name: "depot", BaseURL: url + "/fixed"}}
+	b.SetStatic(fixed)
+	refresh(t, b, b)
+	e, _ := b.Entry("depot")
+	if !e.Fixed || token(b, "depot") != "" || len(b.Entries()) != 1 {
+		t.Errorf("shadowed: %+v, token %q", b.Entries(), token(b, "depot"))
+	}
+	if n := strings.Count(log.String(), "left out"); n != 1 {
+		t.Errorf("it is said %d times that the swarm is left out: %s", n, log.String())
+	}
+	b.SetStatic(nil)
+	e, ok := b.Entry("depot")
+	if !ok || e.Fixed || e.BaseURL != url || token(b, "depot") != "registered" {
+		t.Errorf("no longer shadowed: %t %+v, token %q", ok, e, token(b, "depot"))
+	}
+}
+
+// TestSharedStoreHangs: a store that does not answer holds up changes alone.
+func TestSharedStoreHangs(t *testing.T) {
+	t.Parallel()
+	url := unhealthySwarm(t)
+	m, a, _ := hostsOf(t)
+	register(t, a, registry.Request{Name: "depot", BaseURL: url})
+	asked, answers := make(chan struct{}), make(chan struct{})
+	m.before = func() {
+		close(asked)
+		<-answers
+	}
+	changed := make(chan error)
+	go func() {
+		_, err := a.Remove(t.Context(), "depot", true)
+		changed <- err
+	}()
+	<-asked
+	a.SetStatic([]registry.Static{{Name: "yard", BaseURL: url}})
+	if _, ok := a.Entry("yard"); !ok {
+		t.Error("a reload is not in force")
+	}
+	close(answers)
+	if err := <-changed; err != nil {
+		t.Fatal(err)
+	}
+	if list := a.Entries(); len(list) != 1 || list[0].Name != "yard" {
+		t.Errorf("after the change: %+v", list)
 	}
 }

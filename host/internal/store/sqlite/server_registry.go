@@ -34,19 +34,19 @@ func (s *ServerSecrets) Swarms(ctx context.Context) ([]registry.Record, error) {
 }
 
 // SwapSwarm implements [registry.Store].
-func (s *ServerSecrets) SwapSwarm(ctx context.Context, was registry.Record, text []byte) (is registry.Record, ok bool, err error) {
-	name := SwarmSecret + was.Name
-	is = registry.Record{Name: was.Name, Text: text}
+func (s *ServerSecrets) SwapSwarm(ctx context.Context, old registry.Record, text []byte) (stored registry.Record, ok bool, err error) {
+	name := SwarmSecret + old.Name
+	stored = registry.Record{Name: old.Name, Text: text}
 	if text != nil {
-		if is.Revision, err = keyring.WrapSecret(s.kek, text, name); err != nil {
-			return is, false, err
+		if stored.Revision, err = keyring.WrapSecret(s.kek, text, name); err != nil {
+			return stored, false, err
 		}
 	}
-	ok, err = s.swap(ctx, name, was.Revision, is.Revision)
+	ok, err = s.swap(ctx, name, old.Revision, stored.Revision)
 	if err != nil {
-		err = fmt.Errorf("change the registered swarm %s on the server: %w", was.Name, addAdvice(meaning(err)))
+		err = fmt.Errorf("change the registered swarm %s on the server: %w", old.Name, addAdvice(meaning(err)))
 	}
-	return is, ok, err
+	return stored, ok, err
 }
 
 // swap replaces the wrapped text of a secret, nil for none, if it is was, and wakes the other hosts.
