@@ -113,7 +113,7 @@ func (d Data) restoreGatewayKeys(gateway, from string) error {
 		return err
 	}
 	for _, suffix := range signature.RotationSuffixes() { // of a restore that was cut short
-		if err := os.Remove(to + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeFile(to + suffix); err != nil {
 			return err
 		}
 	}

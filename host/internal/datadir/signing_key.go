@@ -35,7 +35,8 @@ func (d Data) SigningKey(ctx context.Context) (public string, err error) {
 }
 
 // RotateSigningKey makes a new key of the host's messages in place of the one that it has, and returns its public
-// half. Hosts that share a server sign with it as soon as they are woken, another host once it is started again.
+// half. Hosts that share a server sign with it as soon as they are woken, another host once it is started again. A file
+// with the key from before the directory had a server goes: it would sign again where a store has no key.
 func (d Data) RotateSigningKey(ctx context.Context) (public string, err error) {
 	defer func() { err = d.record("key.rotate", signature.KeyFileName, err) }()
 	key := signature.NewKey()
@@ -43,6 +44,9 @@ func (d Data) RotateSigningKey(ctx context.Context) (public string, err error) {
 		err = d.withSecrets(ctx, func(s *sqlite.ServerSecrets) error {
 			return s.ReplaceSecret(ctx, signature.KeyFileName, key.PEM())
 		})
+		if err == nil {
+			err = removeFile(d.signingKeyFile())
+		}
 	} else if err = sqlite.PrepareDir(d.Dir); err == nil {
 		err = atomicfile.Replace(d.signingKeyFile(), key.PEM())
 	}
@@ -50,6 +54,14 @@ func (d Data) RotateSigningKey(ctx context.Context) (public string, err error) {
 		return "", fmt.Errorf("replace the signing key: %w", err)
 	}
 	return key.PublicKey().String(), nil
+}
+
+// removeFile removes a file, if it is there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (d Data) signingKeyFile() string { return filepath.Join(d.Dir, signature.KeyFileName) }

@@ -2,12 +2,14 @@ package datadir
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"skep/host/internal/peer/registry"
+	"skep/host/internal/peer/signature"
 	"skep/host/internal/store/sqlite"
 )
 
@@ -110,8 +112,13 @@ func TestSigningKeyMoves(t *testing.T) {
 	wantSigningKey(t, at, key)
 	s, err := OpenStore(t.Context(), at.Dir, at.Store, sqlite.Options{})
 	mustDo(t, err)
+	old := filepath.Join(at.Dir, signature.KeyFileName)
+	mustDo(t, os.WriteFile(old, signature.NewKey().PEM(), 0o600))
 	key, err = at.RotateSigningKey(t.Context()) // beside a host
 	mustDo(t, err)
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file with the old key: %v", err)
+	}
 	wantSigningKey(t, at, key)
 	mustDo(t, s.Close())
 

@@ -46,13 +46,13 @@ func NewSigningKey(opt SigningKeyOptions) *SigningKey { return &SigningKey{opt: 
 
 func (k *SigningKey) file() string { return filepath.Join(k.opt.Dir, signature.KeyFileName) }
 
-// readTime bounds how long a key is waited for that a server has.
-const readTime = 10 * time.Second
+// readTimeout bounds a read of the key from the server.
+const readTimeout = 10 * time.Second
 
 // Sign implements [router.Signer]. A key that a server has and that cannot be read is [swarm.ErrUnavailable]: an
 // operator may mend that, and the letter waits.
 func (k *SigningKey) Sign(wrapper []byte, route signature.Route, at time.Time) (string, error) {
-	ctx, stop := context.WithTimeout(context.Background(), readTime)
+	ctx, stop := context.WithTimeout(context.Background(), readTimeout)
 	defer stop()
 	key, err := k.open(ctx)
 	if err != nil && k.opt.Shared != nil {
@@ -107,15 +107,20 @@ func (k *SigningKey) read(ctx context.Context) (key signature.Key, err error) {
 // Refresh reads the key again that another host or a command may have replaced. One that was not asked for yet
 // is not read.
 func (k *SigningKey) Refresh(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, readTime)
+	ctx, stop := context.WithTimeout(ctx, readTimeout)
 	defer stop()
 	k.opening.Lock()
 	defer k.opening.Unlock()
-	if k.current() == nil {
+	old := k.current()
+	if old == nil {
 		return nil
 	}
-	_, err := k.read(ctx)
-	return err
+	key, err := k.read(ctx)
+	if err != nil || key.PublicKey() == old.PublicKey() {
+		return err
+	}
+	k.opt.Logger.Info("letters are signed with another key from now on")
+	return k.opt.Audit.Record(audit.Entry{Act: "key.rotate", Outcome: audit.Done, Target: signature.KeyFileName})
 }
 
 // OpenIfNeeded opens the key if the configuration asks for signatures, so that an unusable key fails the start of
@@ -130,15 +135,18 @@ func (k *SigningKey) OpenIfNeeded(ctx context.Context, cfg *config.Config) error
 		}
 		return nil
 	}
-	own, err := signature.ReadKeyFile(k.file())
-	if !needed && errors.Is(err, fs.ErrNotExist) {
+	own, ownErr := signature.ReadKeyFile(k.file())
+	if !needed && errors.Is(ownErr, fs.ErrNotExist) {
 		return nil
 	}
-	key, opened := k.open(ctx)
-	if opened != nil {
-		return fmt.Errorf("open the signing key: %w", opened)
-	}
-	if err == nil && own.PublicKey() != key.PublicKey() {
+	key, err := k.open(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the signing key: %w", err)
+	case ownErr != nil:
+	case own.PublicKey() == key.PublicKey():
+		k.opt.Logger.Info("the key that signs letters is on the server: only an earlier version of skep needs its file, and it may be removed", "file", k.file())
+	default:
 		k.opt.Logger.Warn("this host signs with the key on the server, and not with the one in its file: remove the file, and give peers that have its key what skep peer key prints", "file", k.file())
 	}
 	return nil

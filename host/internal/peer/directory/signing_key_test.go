@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +93,7 @@ func wantSignedBy(t *testing.T, k *SigningKey, text []byte) {
 func TestSharedSigningKey(t *testing.T) {
 	t.Parallel()
 	s := &secretStore{away: 1, err: errors.New("it is wrapped with another key")}
-	k, _ := openSigningKey(t, s)
+	k, dir := openSigningKey(t, s)
 	if err := k.Refresh(t.Context()); err != nil || s.away != 1 {
 		t.Errorf("a key that nobody has asked for was read: %v", err)
 	}
@@ -108,10 +111,29 @@ func TestSharedSigningKey(t *testing.T) {
 		t.Errorf("read without a store: %v", err)
 	}
 	wantSignedBy(t, k, before)
-	if err := k.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := k.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	wantSignedBy(t, k, s.text)
+	wantKeyActs(t, dir, "key.create", "key.rotate")
+}
+
+// wantKeyActs wants the audit log of a directory to have acts.
+func wantKeyActs(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, audit.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var acts []string
+	for _, found := range regexp.MustCompile(`"act":"(.*?)"`).FindAllSubmatch(text, -1) {
+		acts = append(acts, string(found[1]))
+	}
+	if !slices.Equal(acts, want) {
+		t.Errorf("the audit log has %q, want %q", acts, want)
+	}
 }
 
 // TestSigningKeyIsCarriedOver: the key in the file of a host goes to the store at its start, also if nothing is to be
@@ -134,6 +156,8 @@ func TestSigningKeyIsCarriedOver(t *testing.T) {
 	if err := k.OpenIfNeeded(t.Context(), &config.Config{}); err != nil || string(s.text) != string(own.PEM()) {
 		t.Errorf("the store has %q, %v", s.text, err)
 	}
-	other, _ := openSigningKey(t, s)
+	wantKeyActs(t, dir)
+	other, dir := openSigningKey(t, s)
 	wantSignedBy(t, other, own.PEM())
+	wantKeyActs(t, dir)
 }

@@ -16,20 +16,22 @@ type Store interface {
 	KeepSecret(ctx context.Context, name string, secret []byte) (kept []byte, made bool, err error)
 }
 
-// OpenSharedKey reads the signing key of hosts that share a store, or makes one. The first key is the one in the
+// OpenSharedKey reads the signing key of hosts that share a store, or makes one, which made reports. The first key is the one in the
 // file at path, if there is one: peers know the key that the host had before it shared one. The file stays, for
 // earlier versions.
 func OpenSharedKey(ctx context.Context, s Store, path string) (key Key, made bool, err error) {
 	text, err := s.ReadSecret(ctx, KeyFileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = ReadKeyFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		isNew := errors.Is(err, fs.ErrNotExist)
+		if isNew {
 			key, err = NewKey(), nil
 		}
 		if err != nil {
 			return Key{}, false, err
 		}
 		text, made, err = s.KeepSecret(ctx, KeyFileName, key.PEM())
+		made = made && isNew
 	}
 	if err != nil {
 		return Key{}, false, err
