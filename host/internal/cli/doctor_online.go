@@ -117,7 +117,8 @@ func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, q config
 	const fix = "start it, or correct webhook; what waits for people is posted for a day"
 	switch {
 	case err != nil:
-		reason := strings.ReplaceAll(err.Error(), q.Webhook, q.Origin()) // its path may be a secret
+		shown, _, _ := strings.Cut(q.Webhook, "?")                   // errors have no query
+		reason := strings.ReplaceAll(err.Error(), shown, q.Origin()) // its path may be a secret
 		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", "the receiver of questions cannot be reached: "+reason, fix)
 	case isServerError(status):
 		d.add(diagnosis.WebhookSilent, diagnosis.Warning, "[questions]", fmt.Sprintf("the receiver of questions answers %d %s", status, http.StatusText(status)), fix)

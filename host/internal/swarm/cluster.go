@@ -17,8 +17,9 @@ type Cluster interface {
 	// Alive reports whether the other hosts still count with this one. One that is not takes no
 	// messages.
 	Alive() bool
-	// Hosts is how many hosts are alive. Changed returns a channel that is closed when a host has come or gone.
-	Hosts() int
+	// Workers is how many hosts work on tasks. Changed returns a channel that is closed when a host has come or gone,
+	// or slots have moved.
+	Workers() int
 	Changed() <-chan struct{}
 	// OthersLoad is what the other hosts have shown last of a name of [Runtime.SharedLoads].
 	OthersLoad(name string) int64
@@ -81,7 +82,7 @@ func (s *share) divide(limit int) int {
 	if s.cluster == nil {
 		return limit
 	}
-	n := max(1, s.cluster.Hosts())
+	n := s.cluster.Workers()
 	return (limit + n - 1) / n
 }
 

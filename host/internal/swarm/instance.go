@@ -170,9 +170,8 @@ func (r *Runtime) countInstances(ctx context.Context, key swarmKey, most int) er
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := c
 	c = &instanceCount{at: now, others: others}
-	if before != nil {
+	if before := r.instanceCounts[key]; before != nil { // another count may have ended meanwhile
 		c.made = before.made
 	}
 	stored := make(map[InstanceKey]bool, len(found))

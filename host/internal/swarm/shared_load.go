@@ -50,7 +50,7 @@ const shownPart = 16
 // SharedLoads lists what this host has of limits that all hosts hold together and that are not divided.
 func (r *Runtime) SharedLoads() map[string]int64 {
 	has := r.listLoads()
-	hosts := max(1, r.share.cluster.Hosts())
+	hosts := r.share.cluster.Workers()
 	loads := make(map[string]int64, len(has.tenants))
 	for tenant, n := range has.tenants {
 		loads[tenantQueueLoadName(tenant)] = int64(n)

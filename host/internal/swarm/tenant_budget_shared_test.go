@@ -67,7 +67,7 @@ func (o *otherHosts) show(hosts ...*hive) {
 
 func (*sharingHost) Alive() bool { return true }
 
-func (s *sharingHost) Hosts() int {
+func (s *sharingHost) Workers() int {
 	if s.others == nil {
 		return 1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -211,6 +212,36 @@ func TestInstancesOfHosts(t *testing.T) {
 	s.othersOne.show()
 	must(s.one, "e", "f") // the instances of the lost host are not in this one's store
 	wantLimit(t, post(s.one, "g"), 0, "the swarm has 4 instances, its limit")
+}
+
+// countedStore calls counting once, before instances are counted.
+type countedStore struct {
+	swarm.Store
+	counting func()
+}
+
+func (s *countedStore) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {
+	if counting := s.counting; counting != nil {
+		s.counting = nil
+		counting()
+	}
+	return s.Store.Instances(ctx, tenant, name)
+}
+
+// TestInstancesCountedAtOnce: an instance that is made while instances are counted is shown to the other hosts.
+func TestInstancesCountedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &countedStore{}
+	h := shareLimits(t, newOtherHosts(1), map[string]swarm.Quota{"acme": {}}, func(h *hive) {
+		h.def.Limits = swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Instances: 4}
+		h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+	})
+	by := func(id string) func(*swarm.Post) { return func(p *swarm.Post) { p.Principal.ID = id } }
+	s.counting = func() { h.mustPost("a", of("acme"), by("a")) }
+	h.mustPost("b", of("acme"), by("b"))
+	if loads := h.rt.SharedLoads(); len(loads) != 1 || slices.Max(slices.Collect(maps.Values(loads))) != 2 {
+		t.Errorf("two instances are shown as %v", loads)
+	}
 }
 
 // TestPeerTasksOfHosts: the tasks that run for another swarm at all hosts count for its limit.

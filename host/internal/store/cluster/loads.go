@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -72,38 +73,23 @@ func (m *Member) setOthersLoads(others map[string]int64) {
 	m.loads.others = others
 }
 
-// writeLoads writes what has changed of this host's numbers.
+// replaceLoads replaces a host's numbers. Rows that have not changed are not written.
+const replaceLoads = `WITH gone AS (DELETE FROM loads WHERE hid = $1 AND name <> ALL($2::bytea[]))
+	INSERT INTO loads SELECT $1, * FROM unnest($2::bytea[], $3::bigint[])
+	ON CONFLICT (hid, name) DO UPDATE SET n = excluded.n WHERE loads.n <> excluded.n`
+
+// writeLoads writes this host's numbers if they have changed, all at once: the others see none of them missing.
 func (m *Member) writeLoads(ctx context.Context) error {
-	if m.loads.shown == nil {
-		if err := m.beats.exec(ctx, "DELETE FROM loads WHERE hid = $1", m.opts.HID); err != nil {
-			return err
-		}
-		m.loads.shown = map[string]int64{}
-	}
 	own := m.loads.own()
-	var names, gone [][]byte
-	var numbers []int64
+	if m.loads.shown != nil && maps.Equal(own, m.loads.shown) {
+		return nil
+	}
+	names, numbers := make([][]byte, 0, len(own)), make([]int64, 0, len(own))
 	for name, n := range own {
-		if n != m.loads.shown[name] {
-			names, numbers = append(names, []byte(name)), append(numbers, n)
-		}
+		names, numbers = append(names, []byte(name)), append(numbers, n)
 	}
-	for name := range m.loads.shown {
-		if _, ok := own[name]; !ok {
-			gone = append(gone, []byte(name))
-		}
-	}
-	const write = `INSERT INTO loads SELECT $1, * FROM unnest($2::bytea[], $3::bigint[])
-		ON CONFLICT (hid, name) DO UPDATE SET n = excluded.n`
-	if len(names) > 0 {
-		if err := m.beats.exec(ctx, write, m.opts.HID, names, numbers); err != nil {
-			return err
-		}
-	}
-	if len(gone) > 0 {
-		if err := m.beats.exec(ctx, "DELETE FROM loads WHERE hid = $1 AND name = ANY($2)", m.opts.HID, gone); err != nil {
-			return err
-		}
+	if err := m.beats.exec(ctx, replaceLoads, m.opts.HID, names, numbers); err != nil {
+		return err
 	}
 	m.loads.shown = own
 	return nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"skep/host/internal/swarm/slot"
 )
 
 // tables are what membership needs beside the tables hosts and slots. A sign of life has a table of its own:
@@ -45,6 +47,8 @@ type Member struct {
 	mu     sync.Mutex
 	others map[int64]*other
 	owners [slots]int64
+	// workers is how many hosts take slots or have some, 0 before the first beat.
+	workers int
 	// serves are the slots whose work has been taken up here.
 	serves map[Slot]bool
 	// deaths are those for which work may be to blame. The map is never changed.
@@ -214,6 +218,7 @@ func (m *Member) note(seen map[int64]*other, owners [slots]int64, level int, beg
 	}
 	changed := m.owners != owners || len(m.others) != len(seen)
 	m.others, m.owners, m.level, m.read, m.beat = seen, owners, level, now, began
+	m.workers = countWorkers(seen, owners[:slot.Tasks])
 	if changed {
 		close(m.changed)
 		m.changed = make(chan struct{})
@@ -285,6 +290,30 @@ func (m *Member) isAlive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.others[m.opts.HID] != nil
+}
+
+// Workers is how many hosts take slots or have some, 1 at least: one that is drained works until it has none.
+func (m *Member) Workers() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(1, m.workers)
+}
+
+func countWorkers(hosts map[int64]*other, owners []int64) int {
+	works := map[int64]bool{}
+	for hid, o := range hosts {
+		works[hid] = !o.draining && !o.leaving
+	}
+	for _, hid := range owners {
+		works[hid] = hosts[hid] != nil
+	}
+	n := 0
+	for _, yes := range works {
+		if yes {
+			n++
+		}
+	}
+	return n
 }
 
 // Hosts is how many hosts are not dead, this one included, also before its first sign of life.

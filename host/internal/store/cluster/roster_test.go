@@ -46,6 +46,9 @@ func TestDrain(t *testing.T) {
 	}
 	settle(t, one, two)
 	wantShares(t, one)
+	if workers, hosts := one.Workers(), one.Hosts(); workers != 1 || hosts != 2 {
+		t.Errorf("%d of %d hosts work, want 1 of 2", workers, hosts)
+	}
 	if !one.listed(t, one, two)[two.opts.HID].Draining || len(two.works) > 0 {
 		t.Errorf("the host that is drained has %d slots", len(two.works))
 	}

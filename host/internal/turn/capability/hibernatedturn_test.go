@@ -116,7 +116,7 @@ func (moving) GrantSpend(_ context.Context, _ string, _ int64, least, bound swar
 	return least, bound, nil
 }
 
-func (moving) Hosts() int { return 1 }
+func (moving) Workers() int { return 1 }
 
 func (moving) OthersLoad(string) int64 { return 0 }
 
