@@ -55,6 +55,8 @@ type Member struct {
 	deaths map[ID]Deaths
 	// level is the feature level that was read last.
 	level int
+	// sameAddress: it was said that another host has this one's address.
+	sameAddress bool
 	// retiring: the host takes no more slots.
 	retiring bool
 	// read is when the beats were read last, beat when the host last began to write its own.
@@ -157,7 +159,10 @@ func (m *Member) readAll(ctx context.Context, began time.Time, member bool) erro
 		m.unread()
 		return fmt.Errorf("read the beats: %w", err)
 	}
-	m.note(seen, owners, level, began)
+	if twin := m.note(seen, owners, level, began); twin != 0 {
+		m.opts.Logger.Error("another host that is alive has the address of this one, so requests reach the wrong one: give each host its own [cluster] advertise",
+			"host", twin, "address", m.opts.Address)
+	}
 	if member {
 		return m.checkLevel(level)
 	}
@@ -202,13 +207,18 @@ func (m *Member) unread() {
 	m.read = time.Time{}
 }
 
-// note takes over what a beat that began at a time has read.
-func (m *Member) note(seen map[int64]*other, owners [slots]int64, level int, began time.Time) {
+// note takes over what a beat that began at a time has read. It returns once which host that is alive has this one's
+// address.
+func (m *Member) note(seen map[int64]*other, owners [slots]int64, level int, began time.Time) (twin int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.opts.Now()
 	for hid, o := range seen {
-		if before := m.others[hid]; before != nil && before.n == o.n && !m.read.IsZero() {
+		before := m.others[hid]
+		if hid != m.opts.HID && o.address == m.opts.Address && before != nil && before.n != o.n && !m.sameAddress {
+			m.sameAddress, twin = true, hid
+		}
+		if before != nil && before.n == o.n && !m.read.IsZero() {
 			// A host that was stopped itself has not watched.
 			o.silent = before.silent + min(now.Sub(m.read), 2*m.opts.Beat)
 		}
@@ -223,6 +233,7 @@ func (m *Member) note(seen map[int64]*other, owners [slots]int64, level int, beg
 		close(m.changed)
 		m.changed = make(chan struct{})
 	}
+	return twin
 }
 
 // Alive reports whether the others still count with this host, by its own clock. One that is not

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,6 +237,30 @@ func TestEndsWhileWriteHangs(t *testing.T) {
 				<-ended
 			}
 		})
+	}
+}
+
+// TestSameAddress: a host says once that another one that is alive has its address. The life before it is none, whose last
+// sign of life is older.
+func TestSameAddress(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	a, b := joinHost(t, dsn), joinHost(t, dsn)
+	var log strings.Builder
+	a.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	b.opts.Address = a.opts.Address
+	b.step(t)
+	a.step(t)
+	a.step(t)
+	if log.Len() > 0 {
+		t.Errorf("of one that gives no sign of life: %s", log.String())
+	}
+	for range 3 {
+		b.step(t)
+		a.step(t)
+	}
+	if n := strings.Count(log.String(), "[cluster] advertise"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, log.String())
 	}
 }
 
