@@ -291,15 +291,21 @@ func (h *Host) roster() rest.Cluster {
 	return roster{h.member, h.store.HID()}
 }
 
-// errNoTasks: the host works on nothing yet.
-var errNoTasks = errors.New("the host has no part of the tasks yet")
+// Why a host works on nothing.
+var (
+	errNoTasks = errors.New("the host has no part of the tasks yet")
+	errDrained = errors.New("the host is drained: it takes no tasks until it is started again")
+)
 
 // ready returns why the host takes no work, or nil.
 func (h *Host) ready(ctx context.Context) error {
-	if h.member != nil && h.member.Count() == 0 {
-		return cmp.Or(h.member.Deviation(), errNoTasks)
+	switch {
+	case h.member == nil || h.member.Count() > 0:
+		return h.store.Ready(ctx)
+	case h.member.IsDraining():
+		return errDrained
 	}
-	return h.store.Ready(ctx)
+	return cmp.Or(h.member.Deviation(), errNoTasks)
 }
 
 // errFenced: the other hosts have gone on without this one.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -111,19 +112,26 @@ func (a *app) clusterDrainCommand() *cobra.Command {
 			if err := c.DrainHost(cmd.Context(), host.ID); err != nil {
 				return err
 			}
-			if a.json() {
+			isDrained := host.State == "drained"
+			switch {
+			case a.json() && isDrained:
+				return a.printJSON(map[string]any{"id": host.ID, "address": host.Address, "state": host.State})
+			case a.json():
 				return a.printJSON(map[string]any{"id": host.ID, "address": host.Address, "state": "draining"})
+			case isDrained:
+				a.notef("host %d at %s is drained already", host.ID, inLine(host.Address))
+			default:
+				a.notef("host %d at %s gives its %d slots away; skep cluster list shows when it has none", host.ID, inLine(host.Address), host.Slots)
 			}
-			a.notef("host %d at %s gives its %d slots away; skep cluster list shows when it has none", host.ID, inLine(host.Address), host.Slots)
 			return nil
 		}),
 	}
 }
 
-// findHost finds a host by its id or address.
+// findHost finds a host by its id or address, with or without a slash at its end.
 func findHost(found client.Cluster, name string) (client.ClusterHost, error) {
 	for _, h := range found.Hosts {
-		if strconv.FormatInt(h.ID, 10) == name || h.Address == name {
+		if strconv.FormatInt(h.ID, 10) == name || strings.TrimSuffix(h.Address, "/") == strings.TrimSuffix(name, "/") {
 			return h, nil
 		}
 	}
@@ -148,7 +156,24 @@ func (a *app) clusterFinalizeCommand() *cobra.Command {
 				return a.printJSON(map[string]any{"feature_level": level})
 			}
 			a.notef("the feature level is %d", level)
-			return nil
+			found, err := c.Cluster(cmd.Context())
+			for _, h := range holdingBack(found, level) {
+				a.notef("others could have a higher one, but host %d at %s cannot: replace its version, %s, and finalize again", h.ID, inLine(h.Address), inLine(h.Version))
+			}
+			return err
 		}),
 	}
+}
+
+// holdingBack lists the hosts for which a level is not higher: others have a higher one.
+func holdingBack(found client.Cluster, level int) (list []client.ClusterHost) {
+	for _, h := range found.Hosts {
+		if h.Features <= level {
+			list = append(list, h)
+		}
+	}
+	if len(list) == len(found.Hosts) {
+		return nil
+	}
+	return list
 }

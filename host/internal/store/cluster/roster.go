@@ -146,6 +146,14 @@ func (m *Member) Drain(ctx context.Context, hid int64) error {
 	})
 }
 
+// IsDraining reports whether an operator has had this host give its slots away.
+func (m *Member) IsDraining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	own := m.others[m.opts.HID]
+	return own != nil && own.draining
+}
+
 // raiseLevel raises the level to the highest that all hosts have.
 const raiseLevel = `WITH f AS (SELECT min(coalesce(r.features, 0)) AS level FROM hosts h JOIN beats USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead)
 	UPDATE feature_level l SET level = f.level FROM f WHERE l.level < f.level`

@@ -46,6 +46,9 @@ func TestDrain(t *testing.T) {
 	}
 	settle(t, one, two)
 	wantShares(t, one)
+	if one.IsDraining() || !two.IsDraining() {
+		t.Error("the host that is drained is another one")
+	}
 	if workers, hosts := one.Workers(), one.Hosts(); workers != 1 || hosts != 2 {
 		t.Errorf("%d of %d hosts work, want 1 of 2", workers, hosts)
 	}
