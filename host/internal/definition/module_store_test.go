@@ -57,6 +57,11 @@ func TestModuleGone(t *testing.T) {
 	if _, err := s.Module(t.Context(), digest); !errors.As(err, &gone) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a copy: %v", err)
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := s.Module(ended, digest); err == nil || errors.As(err, new(*capability.ModuleGoneError)) {
+		t.Errorf("in a turn that has ended: %v", err)
+	}
 	if err := os.Chmod(string(s.dir), 0o777); err != nil {
 		t.Fatal(err)
 	}

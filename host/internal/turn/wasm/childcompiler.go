@@ -48,7 +48,8 @@ func (c ChildCompiler) run(ctx context.Context, dir string, metered []byte) erro
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Wall, fmt.Errorf("took longer than %v", c.Wall))
 	defer cancel()
-	ctx, kill := context.WithCancelCause(ctx)
+	limited := ctx
+	ctx, kill := context.WithCancelCause(limited)
 	defer kill(nil)
 	args := append(append([]string{}, c.Command[1:]...), dir, fmt.Sprint(c.Memory), fmt.Sprint(int64(c.CPU.Seconds())))
 	cmd := exec.CommandContext(ctx, c.Command[0], args...)
@@ -65,8 +66,12 @@ func (c ChildCompiler) run(ctx context.Context, dir string, metered []byte) erro
 	go func() { defer close(watched); watchMemory(ctx, cmd.Process.Pid, c.Memory, kill) }()
 	err := cmd.Wait()
 	cause := context.Cause(ctx)
+	stopped := err != nil && limited.Err() != nil
 	kill(nil)
 	<-watched
+	if stopped { // by its caller, or on a slow machine: the module's own limits are computing time and memory
+		return &CompileError{Err: fmt.Errorf("compiling it was stopped: %w", cause)}
+	}
 	return c.childError(dir, err, cause, said.String())
 }
 

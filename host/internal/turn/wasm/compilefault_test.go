@@ -1,9 +1,11 @@
 package wasm
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"skep/host/internal/turn"
 	"strings"
 	"syscall"
@@ -59,6 +61,31 @@ func TestNoChildProgram(t *testing.T) {
 	var fault *CompileError
 	if !errors.As(err, &fault) {
 		t.Errorf("without a command: %v", err)
+	}
+}
+
+// TestCompilerStopped: a child that its caller, or the machine's clock, stops is no fault of the module, one that takes too
+// much memory is.
+func TestCompilerStopped(t *testing.T) {
+	t.Parallel()
+	errEnd := errors.New("the turn ends")
+	ended, end := context.WithCancelCause(t.Context())
+	c := ChildCompiler{Command: []string{"/bin/sh", "-c", "exec sleep 3600"}, Memory: 1 << 40, Wall: 20 * time.Millisecond}.withDefaults()
+	var fault *CompileError
+	if err := c.run(t.Context(), t.TempDir(), nil); !errors.As(err, &fault) || !strings.Contains(err.Error(), "took longer than 20ms") {
+		t.Errorf("a slow machine: %v", err)
+	}
+	c.Wall = time.Hour
+	time.AfterFunc(20*time.Millisecond, func() { end(errEnd) })
+	if err := c.run(ended, t.TempDir(), nil); !errors.As(err, &fault) || !errors.Is(err, errEnd) {
+		t.Errorf("a turn that ends: %v", err)
+	}
+	if runtime.GOOS != "linux" {
+		return // memory is watched nowhere else
+	}
+	c.Memory = 1
+	if err := c.run(t.Context(), t.TempDir(), nil); errors.As(err, &fault) || !strings.Contains(err.Error(), "of memory") {
+		t.Errorf("a module that needs too much memory: %v", err)
 	}
 }
 
