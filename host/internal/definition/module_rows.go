@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/store/atomicfile"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
 	"skep/host/internal/turn/wasm"
 	"skep/host/internal/turn/wasm/binary"
 )
@@ -45,16 +46,26 @@ const (
 	dropFor = 5 * time.Minute
 )
 
-// ReadCopy reads a module from its file in a directory, or from its row if there is no sound file. rows may be nil. A
-// module without a sound copy is [fs.ErrNotExist] or damaged.
+// ReadCopy reads a module from its file in a directory, or from its row if the file is not sound or cannot be read. rows
+// may be nil. A module without a sound copy is [fs.ErrNotExist] or damaged.
 func ReadCopy(ctx context.Context, dir ModuleDir, rows ModuleRows, digest string, caps binary.Caps) ([]byte, error) {
-	data, noFile := dir.Read(digest, caps)
-	if rows == nil || noFile == nil || !errors.Is(noFile, fs.ErrNotExist) && !errors.Is(noFile, errDamaged) {
-		return data, noFile
+	data, err := dir.Read(digest, caps)
+	if rows == nil || err == nil {
+		return data, err
 	}
-	data, err := readRow(ctx, rows, digest, caps.Size)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noFile
+	return readInstead(ctx, rows, digest, caps.Size, err)
+}
+
+// readInstead reads the row of a module whose file cannot be read, unless the host refuses the file.
+func readInstead(ctx context.Context, rows ModuleRows, digest string, maxSize int64, fileErr error) ([]byte, error) {
+	var weak *pathcheck.Error
+	var refused *turn.LoadError
+	if errors.As(fileErr, &weak) || errors.As(fileErr, &refused) && refused.Step != turn.StepRead {
+		return nil, fileErr
+	}
+	data, err := readRow(ctx, rows, digest, maxSize)
+	if errors.Is(err, fs.ErrNotExist) || isGone(err) && !isGone(fileErr) {
+		return nil, fileErr
 	}
 	return data, err
 }
@@ -82,10 +93,10 @@ func (s *moduleStore) read(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	defer s.fetching.Unlock()
-	if data, err := s.dir.Read(digest, s.caps); err == nil {
+	if data, err = s.dir.Read(digest, s.caps); err == nil { // another turn has fetched it
 		return data, nil
 	}
-	if data, err = ReadCopy(ctx, s.dir, s.rows, digest, s.caps); err != nil {
+	if data, err = readInstead(ctx, s.rows, digest, s.caps.Size, err); err != nil {
 		return nil, err
 	}
 	if err := atomicfile.CreateBytes(s.dir.path(digest), 0o400, data); err != nil {

@@ -97,6 +97,10 @@ func TestModuleRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("with a damaged file")
+	if err := errors.Join(os.Remove(other.dir.path(digest)), os.Symlink(other.dir.path(digest), other.dir.path(digest))); err != nil {
+		t.Fatal(err)
+	}
+	read("with a file that cannot be read")
 	if _, err := other.read(t.Context(), digestOf([]byte("none"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a module that no host has kept: %v", err)
 	}
@@ -144,6 +148,30 @@ func TestModuleRowRefused(t *testing.T) {
 	if damaged, err := CopyRows(t.Context(), one.rows, ModuleDir(t.TempDir())); !isDamaged(damaged[digest]) || err != nil {
 		t.Errorf("copied: %v, %v", damaged, err)
 	}
+}
+
+// TestModuleUnread: a module whose file cannot be read now, and whose row is missing or damaged, is not gone: the file may
+// be readable later.
+func TestModuleUnread(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	one, other := newSharedModules(t, dsn), newSharedModules(t, dsn)
+	digest := digestOf([]byte("a module"))
+	path := other.dir.path(digest)
+	if err := os.Symlink(path, path); err != nil {
+		t.Fatal(err)
+	}
+	wantUnread := func(when string) {
+		t.Helper()
+		var e *turn.LoadError
+		if _, err := other.read(t.Context(), digest); !errors.As(err, &e) || e.Step != turn.StepRead || isGone(err) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	wantUnread("without a row")
+	mustKeepRows(t, one, "a module")
+	changeRows(t, dsn, `UPDATE modules SET body = '\x01616e6f74686572'`)
+	wantUnread("with a damaged row")
 }
 
 // fetchedRows counts reads of rows, and fails them while the server is away.
