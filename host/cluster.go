@@ -143,8 +143,8 @@ func (s sharing) GrantSpend(ctx context.Context, tenant string, day int64, least
 }
 
 // CountRunning implements [swarm.Cluster].
-func (s sharing) CountRunning(ctx context.Context, tenant string) (int, error) {
-	return s.store.CountRunning(ctx, tenant)
+func (s sharing) CountRunning(ctx context.Context, tenants []string) (map[string]int, error) {
+	return s.store.CountRunning(ctx, tenants)
 }
 
 // Deaths implements [swarm.Cluster].

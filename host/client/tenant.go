@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -30,8 +31,11 @@ func (c *Client) Tenants(ctx context.Context) (list []TenantUse, err error) {
 			return nil, err
 		}
 		list = append(list, page.Tenants...)
-		if page.Next == nil || *page.Next <= after {
+		if page.Next == nil {
 			return list, nil
+		}
+		if *page.Next <= after {
+			return nil, fmt.Errorf("client: the page of tenants after %q names %q as the next", after, *page.Next)
 		}
 		after = *page.Next
 	}

@@ -28,8 +28,8 @@ type Cluster interface {
 	// GrantSpend lets the host spend part of a tenant's budget of a day, at least a least amount.
 	// If less is left it grants nothing, and returns what is left.
 	GrantSpend(ctx context.Context, tenant string, day int64, least, bound Spend) (granted, rest Spend, err error)
-	// CountRunning counts the tasks of a tenant that run, at all hosts.
-	CountRunning(ctx context.Context, tenant string) (int, error)
+	// CountRunning counts the tasks of tenants that run, at all hosts.
+	CountRunning(ctx context.Context, tenants []string) (map[string]int, error)
 	// Deaths are the suspects of all hosts, at the time when slots have become this host's. A turn
 	// that it ends is none any more. The map is the caller's.
 	Deaths() map[TurnID]Deaths

@@ -168,8 +168,9 @@ type Tenants interface {
 	// HasData reports whether Erase would remove anything: a task, a value, a name, a
 	// token, a key.
 	HasData(ctx context.Context, tenant string) (bool, error)
-	// TenantNames lists the tenants of which [Tenants.HasData] is true, by name.
-	TenantNames(ctx context.Context) ([]string, error)
+	// TenantFootprints lists tenants of which [Tenants.HasData] is true with a name greater
+	// than after, by name: at most limit.
+	TenantFootprints(ctx context.Context, after string, limit int) ([]TenantFootprint, error)
 	// Export writes all data of a tenant as JSON lines. It reads a page at a time;
 	// a row that changes meanwhile is written as it is when its page is read.
 	Export(ctx context.Context, tenant string, w io.Writer) error
@@ -214,6 +215,12 @@ type PruneRule struct {
 // Pruned counts what [Retention.Prune] deleted.
 type Pruned struct {
 	Records, Tasks, Submissions int64
+}
+
+// TenantFootprint is a tenant with its footprint.
+type TenantFootprint struct {
+	Tenant string
+	Footprint
 }
 
 // Footprint measures the data of a tenant.

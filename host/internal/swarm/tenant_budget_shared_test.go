@@ -31,6 +31,9 @@ type sharingHost struct {
 	granted swarm.Spend
 	// others is what it sees of other hosts, nil for none.
 	others *otherHosts
+	// running are the tasks of tenants that run at all hosts; counts is how often they were counted.
+	running map[string]int
+	counts  int
 }
 
 // otherHosts are the hosts that a runtime shares limits with.
@@ -96,7 +99,12 @@ func (s *sharingHost) Changed() <-chan struct{} {
 
 func (*sharingHost) Claim(context.Context, []slot.Slot) ([]swarm.RunningTask, error) { return nil, nil }
 
-func (*sharingHost) CountRunning(context.Context, string) (int, error) { return 0, nil }
+func (s *sharingHost) CountRunning(context.Context, []string) (map[string]int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts++
+	return s.running, nil
+}
 
 func (*sharingHost) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
 

@@ -128,8 +128,8 @@ func TestQueueOfHosts(t *testing.T) {
 	s.beat()
 	_, err = s.two.post("d", of("acme"))
 	wantLimit(t, err, 5*time.Second, `tenant "acme"`, "4 messages waiting")
-	_, use, err := s.one.rt.QuotaUse(t.Context(), "acme")
-	if want := (swarm.QuotaUse{Name: "queue", Limit: 4, Used: 4}); err != nil || !slices.Contains(use, want) {
+	use, err := s.one.rt.QuotaUse(t.Context(), "acme")
+	if want := (swarm.QuotaUse{Name: "queue", Limit: 4, Used: 4}); err != nil || !slices.Contains(use.Quota, want) {
 		t.Errorf("the quota has %+v, %v; want %+v", use, err, want)
 	}
 	open()

@@ -157,7 +157,8 @@ func (r *Runtime) countOpen(ctx context.Context, tenant string, d quotaDemand) (
 	if r.share.cluster == nil || r.quotas[tenant].Quota.Tasks <= 0 || d.tasks == 0 {
 		return 0, nil
 	}
-	return r.share.cluster.CountRunning(ctx, tenant)
+	running, err := r.share.cluster.CountRunning(ctx, []string{tenant})
+	return running[tenant], err
 }
 
 // checkQuota checks a demand against a tenant's quota; open is what [Runtime.countOpen] has returned. The

@@ -4,21 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
-// TenantNames lists the tenants of the file and those that keep anything, by name.
-func (r *Runtime) TenantNames(ctx context.Context) ([]string, error) {
-	kept, err := r.store.TenantNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := slices.AppendSeq(kept, maps.Keys(r.quotas))
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// KnowsTenant reports whether a tenant is one of [Runtime.TenantNames].
+// KnowsTenant reports whether a tenant is in the file, or keeps anything.
 func (r *Runtime) KnowsTenant(ctx context.Context, tenant string) (bool, error) {
 	if _, configured := r.quotas[tenant]; configured {
 		return true, nil
@@ -37,28 +27,83 @@ type QuotaUse struct {
 	Local bool
 }
 
+// TenantQuotaUse is a tenant with what it stores, and uses of each of its quotas.
+type TenantQuotaUse struct {
+	TenantFootprint
+	Quota []QuotaUse
+}
+
+// TenantUses lists tenants of the file and those that keep anything, with a name greater than after, by
+// name: at most limit. more reports whether others follow.
+func (r *Runtime) TenantUses(ctx context.Context, after string, limit int) (list []TenantQuotaUse, more bool, err error) {
+	kept, err := r.store.TenantFootprints(ctx, after, limit+1)
+	if err != nil {
+		return nil, false, err
+	}
+	byName := func(f TenantFootprint, name string) int { return strings.Compare(f.Tenant, name) }
+	for _, name := range slices.Sorted(maps.Keys(r.quotas)) {
+		if i, found := slices.BinarySearchFunc(kept, name, byName); !found && name > after {
+			kept = slices.Insert(kept, i, TenantFootprint{Tenant: name})
+		}
+	}
+	more = len(kept) > limit
+	list, err = r.quotaUses(ctx, kept[:min(limit, len(kept))])
+	return list, more, err
+}
+
 // QuotaUse returns how much a tenant stores, and uses of each of its quotas.
-func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (Footprint, []QuotaUse, error) {
+func (r *Runtime) QuotaUse(ctx context.Context, tenant string) (TenantQuotaUse, error) {
 	kept, err := r.store.Footprint(ctx, tenant)
 	if err != nil {
-		return Footprint{}, nil, err
+		return TenantQuotaUse{}, err
 	}
-	open, err := r.countOpen(ctx, tenant, quotaDemand{tasks: 1})
+	list, err := r.quotaUses(ctx, []TenantFootprint{{tenant, kept}})
 	if err != nil {
-		return Footprint{}, nil, err
+		return TenantQuotaUse{}, err
+	}
+	return list[0], nil
+}
+
+// quotaUses adds to what tenants store what they use of each of their quotas.
+func (r *Runtime) quotaUses(ctx context.Context, kept []TenantFootprint) ([]TenantQuotaUse, error) {
+	open, err := r.countAllOpen(ctx, kept)
+	if err != nil {
+		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	list := make([]TenantQuotaUse, len(kept))
+	for i, f := range kept {
+		list[i] = TenantQuotaUse{f, append(r.loadUse(f.Tenant, open[f.Tenant]), r.quotas[f.Tenant].Quota.StoredUse(f.Footprint, r.now())...)}
+	}
+	return list, nil
+}
+
+// countAllOpen is [Runtime.countOpen] for tenants whose tasks have a bound.
+func (r *Runtime) countAllOpen(ctx context.Context, tenants []TenantFootprint) (map[string]int, error) {
+	var bounded []string
+	for _, f := range tenants {
+		if r.quotas[f.Tenant].Quota.Tasks > 0 {
+			bounded = append(bounded, f.Tenant)
+		}
+	}
+	if r.share.cluster == nil || len(bounded) == 0 {
+		return nil, nil
+	}
+	return r.share.cluster.CountRunning(ctx, bounded)
+}
+
+// loadUse is how much of the quotas of what runs and waits is used; open tasks run at all hosts. The caller holds mu.
+func (r *Runtime) loadUse(tenant string, open int) []QuotaUse {
 	var has tenantLoad
 	if tl := r.tenantLoads[tenant]; tl != nil {
 		has = *tl
 	}
 	quota := r.quotas[tenant].Quota
-	use := []QuotaUse{
+	return []QuotaUse{
 		{Name: "tasks", Limit: int64(quota.Tasks), Used: int64(max(open, has.running+has.tasks)), Local: quota.Tasks <= 0 && r.share.cluster != nil},
 		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows + r.othersWaiting(tenant)), Local: quota.Queue <= 0 && r.share.cluster != nil},
 	}
-	return kept, append(use, quota.StoredUse(kept, r.now())...), nil
 }
 
 // StoredUse is how much of the quotas that hold for the whole store is used by now.

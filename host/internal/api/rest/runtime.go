@@ -96,10 +96,11 @@ type Usage interface {
 	// Usage sums what turns have used; see [swarm.Tenants].
 	Usage(ctx context.Context, q swarm.UsageQuery) ([]swarm.UsageGroup, error)
 	// QuotaUse returns how much a tenant stores, and uses of each of its quotas.
-	QuotaUse(ctx context.Context, tenant string) (swarm.Footprint, []swarm.QuotaUse, error)
-	// TenantNames lists the tenants of the file and those that keep anything, by name.
-	TenantNames(ctx context.Context) ([]string, error)
-	// KnowsTenant reports whether a tenant is one of TenantNames.
+	QuotaUse(ctx context.Context, tenant string) (swarm.TenantQuotaUse, error)
+	// TenantUses lists tenants of the file and those that keep anything, with a name greater
+	// than after, by name: at most limit. more reports whether others follow.
+	TenantUses(ctx context.Context, after string, limit int) (list []swarm.TenantQuotaUse, more bool, err error)
+	// KnowsTenant reports whether a tenant is one that TenantUses lists.
 	KnowsTenant(ctx context.Context, tenant string) (bool, error)
 }
 

@@ -1,9 +1,8 @@
 package rest
 
 import (
-	"slices"
-
 	"skep/host/internal/api/auth"
+	"skep/host/internal/swarm"
 )
 
 // tenantUse is what a tenant stores, and uses of its quotas.
@@ -13,16 +12,12 @@ type tenantUse struct {
 	Quota  []quotaUse `json:"quota"`
 }
 
-func (c *call) tenantUse(tenant string) (tenantUse, error) {
-	kept, quota, err := c.h.usage.QuotaUse(c.ctx(), tenant)
-	if err != nil {
-		return tenantUse{}, err
-	}
-	use := tenantUse{tenant, storedUse{max(0, kept.Bytes), max(0, kept.Tasks)}, []quotaUse{}}
-	for _, one := range quota {
+func newTenantUse(t swarm.TenantQuotaUse) tenantUse {
+	use := tenantUse{t.Tenant, storedUse{max(0, t.Bytes), max(0, t.Tasks)}, []quotaUse{}}
+	for _, one := range t.Quota {
 		use.Quota = append(use.Quota, newQuotaUse(one))
 	}
-	return use, nil
+	return use
 }
 
 // listTenants is GET /skep/v1/tenants: for admins their own, for operators all.
@@ -35,26 +30,16 @@ func (c *call) listTenants() error {
 	if err != nil {
 		return err
 	}
-	names, err := c.visibleTenants()
+	uses, more, err := c.visibleTenants(after, int(limit))
 	if err != nil {
 		return err
 	}
-	first, found := slices.BinarySearch(names, after)
-	if found {
-		first++
+	list, next := []tenantUse{}, ""
+	for _, one := range uses {
+		list = append(list, newTenantUse(one))
 	}
-	page, next := names[first:], ""
-	if len(page) > int(limit) {
-		page = page[:limit]
-		next = page[limit-1]
-	}
-	list := []tenantUse{}
-	for _, tenant := range page {
-		use, err := c.tenantUse(tenant)
-		if err != nil {
-			return err
-		}
-		list = append(list, use)
+	if more {
+		next = list[len(list)-1].Tenant
 	}
 	return c.reply(struct {
 		Tenants   []tenantUse `json:"tenants"`
@@ -63,10 +48,15 @@ func (c *call) listTenants() error {
 	}{list, textOrNull(next), "store"})
 }
 
-// visibleTenants are the names of the tenants whose use the caller sees, in order.
-func (c *call) visibleTenants() ([]string, error) {
+// visibleTenants lists the tenants whose use the caller sees, by name.
+func (c *call) visibleTenants(after string, limit int) (list []swarm.TenantQuotaUse, more bool, err error) {
 	if c.w.who.Role == auth.Operator {
-		return c.h.usage.TenantNames(c.ctx())
+		return c.h.usage.TenantUses(c.ctx(), after, limit)
 	}
-	return []string{c.instanceKey().Tenant}, nil
+	own := c.instanceKey().Tenant
+	if own <= after {
+		return nil, false, nil
+	}
+	use, err := c.h.usage.QuotaUse(c.ctx(), own)
+	return []swarm.TenantQuotaUse{use}, false, err
 }

@@ -110,10 +110,11 @@ func (c *call) usage() error {
 	}
 	out.addGroups(q.By, groups, int(limit))
 	if q.Tenant != "" {
-		use, err := c.tenantUse(q.Tenant)
+		found, err := c.h.usage.QuotaUse(c.ctx(), q.Tenant)
 		if err != nil {
 			return err
 		}
+		use := newTenantUse(found)
 		out.Stored, out.Quota = &use.Stored, use.Quota
 	}
 	return c.reply(out)

@@ -38,6 +38,7 @@ type readers struct {
 	namer, blob, taskBlob        *sql.Stmt
 	deadLetters, deadOne         *sql.Stmt
 	gatewayState, gatewayStates  *sql.Stmt
+	hasTenant                    *sql.Stmt
 }
 
 // Parts that queries share. CROSS JOIN keeps the planner to this order, in
@@ -107,6 +108,7 @@ func (r *readers) ownTexts() map[**sql.Stmt]string {
 		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT CAST(? AS BIGINT)`,
+		&r.hasTenant:      hasTenant,
 		&r.footprint:      "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
 		&r.outboxMessages: "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
 		&r.namer:          "SELECT body FROM namers WHERE tenant = ?",

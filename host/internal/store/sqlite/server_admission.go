@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"skep/host/internal/swarm"
 )
@@ -16,12 +17,10 @@ type admissionStmts struct {
 	admitted map[string][]*encodedMutation
 }
 
-const countOpen = "SELECT count(*) FROM tasks WHERE state = 'running' AND tenant = ?"
-
 func (a *admissionStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&a.use:  "SELECT day, made, bytes FROM tenants WHERE tenant = ?",
-		&a.open: countOpen,
+		&a.open: "SELECT count(*) FROM tasks WHERE state = 'running' AND tenant = ?",
 	}
 }
 
@@ -96,10 +95,26 @@ func (s *sharedStmts) readUse(ctx context.Context, tenant string, list []*encode
 	return use, err
 }
 
-// CountRunning counts the tasks of a tenant that run, at all hosts.
-func (s *Store) CountRunning(ctx context.Context, tenant string) (n int, err error) {
-	if err := s.readers.queryText(countOpen, []byte(tenant)).first(ctx, &n); err != nil {
-		return 0, fmt.Errorf("count the tasks of tenant %q: %w", tenant, addAdvice(err))
+// CountRunning counts the tasks of tenants that run, at all hosts, for those that have any.
+func (s *Store) CountRunning(ctx context.Context, tenants []string) (map[string]int, error) {
+	running := map[string]int{}
+	if len(tenants) == 0 {
+		return running, nil
 	}
-	return n, nil
+	args := make([]any, len(tenants))
+	for i, tenant := range tenants {
+		args[i] = []byte(tenant)
+	}
+	text := "SELECT tenant, count(*) FROM tasks WHERE state = 'running' AND tenant IN (?" + strings.Repeat(", ?", len(tenants)-1) + ") GROUP BY tenant"
+	_, err := readRows(ctx, s.readers.queryText(text, args...), func(rows *sql.Rows) (struct{}, error) {
+		var tenant []byte
+		var n int
+		err := rows.Scan(&tenant, &n)
+		running[string(tenant)] = n
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count the running tasks of %d tenants: %w", len(tenants), addAdvice(err))
+	}
+	return running, nil
 }

@@ -52,11 +52,11 @@ func admit(t *testing.T, s *Store, task string, bounds swarm.AdmissionBounds, bo
 // openTasks is how many tasks of the tenant run.
 func openTasks(t *testing.T, s *Store) (open int) {
 	t.Helper()
-	open, err := s.CountRunning(t.Context(), testInstance.Tenant)
-	if err != nil {
-		t.Fatal(err)
+	running, err := s.CountRunning(t.Context(), []string{"without tasks", testInstance.Tenant})
+	if err != nil || running["without tasks"] != 0 {
+		t.Fatal(running, err)
 	}
-	return open
+	return running[testInstance.Tenant]
 }
 
 // TestSharedTasks: however many callers post at three hosts at once, a tenant never has more tasks

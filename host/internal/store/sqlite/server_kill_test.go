@@ -142,7 +142,7 @@ func TestServerStatements(t *testing.T) {
 		func() error { _, err := s.NamedDefinitions(t.Context()); return err },
 		func() error { _, err := s.Loaded(t.Context()); return err },
 		func() error { _, err := s.Modules(t.Context()); return err },
-		func() error { _, err := s.Tenants(t.Context()); return err },
+		func() error { _, err := s.TenantFootprints(t.Context(), "", 10); return err },
 	} {
 		if err := query(); err != nil {
 			t.Error(err)

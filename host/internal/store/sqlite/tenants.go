@@ -7,44 +7,60 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strings"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
-// TenantUsage is a tenant and what it keeps.
-type TenantUsage struct {
-	Tenant string
-	swarm.Footprint
+// namingTables are the tables that name tenants, each with an index of them.
+var namingTables = []string{"tenants", "instances", "tokens", "definitions", "loaded", "keys", "namers", "gateway_realms", "quarantine"}
+
+// hasTenant has a row if a table names a tenant.
+var hasTenant = eachNamingTable("SELECT 1 FROM %s WHERE tenant = ?1") + " LIMIT 1"
+
+// listTenants lists the tenants behind a name that a row names: from each it goes to the next in every index.
+var listTenants = `WITH RECURSIVE named (n, name) AS (
+		SELECT CAST(1 AS BIGINT), ` + followingTenant("?1") + `
+		UNION ALL SELECT n + 1, ` + followingTenant("named.name") + ` FROM named WHERE name IS NOT NULL AND n < CAST(?2 AS BIGINT)
+	) SELECT name, coalesce(bytes, 0), coalesce(tasks, 0), coalesce(day, 0), coalesce(made, 0), coalesce(tokens, 0), coalesce(micro_usd, 0)
+	FROM named LEFT JOIN tenants ON tenant = name WHERE name IS NOT NULL ORDER BY n`
+
+// followingTenant selects the first tenant behind a name.
+func followingTenant(name string) string {
+	first := eachNamingTable("SELECT * FROM (SELECT tenant FROM %[1]s WHERE tenant > " + name + " ORDER BY tenant LIMIT 1) AS in_%[1]s")
+	return "(SELECT tenant FROM (" + first + ") AS first ORDER BY tenant LIMIT 1)"
 }
 
-// tenantsQuery lists all tenants that a row names. What the host itself keeps is of
-// no tenant.
-const tenantsQuery = `SELECT tenant, bytes, tasks, day, made, tokens, micro_usd FROM tenants
-	UNION ALL SELECT tenant, 0, 0, 0, 0, 0, 0 FROM (
-		SELECT tenant FROM instances UNION SELECT tenant FROM tokens UNION SELECT tenant FROM definitions
-		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys UNION SELECT tenant FROM namers
-		UNION SELECT tenant FROM gateway_realms UNION SELECT tenant FROM quarantine
-	) AS named WHERE tenant <> x'' AND tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`
-
-// Tenants lists who keeps anything, by name. A name, a token or a key is enough.
-func (s *Store) Tenants(ctx context.Context) ([]TenantUsage, error) {
-	list, err := s.namedTenants(ctx)
-	if err == nil {
-		list = append(list, s.tenantsOfKeys(list)...)
-		slices.SortFunc(list, func(a, b TenantUsage) int { return cmp.Compare(a.Tenant, b.Tenant) })
+// eachNamingTable joins the rows of a SELECT from each table that names tenants.
+func eachNamingTable(format string) string {
+	var texts []string
+	for _, table := range namingTables {
+		texts = append(texts, fmt.Sprintf(format, table))
 	}
-	return list, err
+	return strings.Join(texts, " UNION ALL ")
 }
 
-// namedTenants lists the tenants that are in the database, by name.
-func (s *Store) namedTenants(ctx context.Context) ([]TenantUsage, error) {
-	list, err := readRows(ctx, s.readers.queryText(tenantsQuery), func(rows *sql.Rows) (h TenantUsage, err error) {
+// TenantFootprints implements [swarm.Tenants].
+func (s *Store) TenantFootprints(ctx context.Context, after string, limit int) ([]swarm.TenantFootprint, error) {
+	list, err := s.namedTenants(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, s.tenantsOfKeys(after, list)...)
+	slices.SortFunc(list, func(a, b swarm.TenantFootprint) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return list[:min(limit, len(list))], nil
+}
+
+// namedTenants lists tenants that are in the database, by name. What the host itself keeps is of no tenant.
+func (s *Store) namedTenants(ctx context.Context, after string, limit int) ([]swarm.TenantFootprint, error) {
+	list, err := readRows(ctx, s.readers.queryText(listTenants, []byte(after), limit), func(rows *sql.Rows) (f swarm.TenantFootprint, err error) {
 		var tenant []byte
-		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks, &h.Day, &h.Made, &h.Tokens, &h.MicroUSD)
-		h.Tenant = string(tenant)
-		return h, err
+		err = rows.Scan(&tenant, &f.Bytes, &f.Tasks, &f.Day, &f.Made, &f.Tokens, &f.MicroUSD)
+		f.Tenant = string(tenant)
+		return f, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list tenants: %w", addAdvice(err))
@@ -52,19 +68,19 @@ func (s *Store) namedTenants(ctx context.Context) ([]TenantUsage, error) {
 	return list, nil
 }
 
-// tenantsOfKeys lists the tenants beside those that are known of which there are keys.
-func (s *Store) tenantsOfKeys(known []TenantUsage) (more []TenantUsage) {
+// tenantsOfKeys lists the tenants behind a name and beside those that are known of which there are keys.
+func (s *Store) tenantsOfKeys(after string, known []swarm.TenantFootprint) (more []swarm.TenantFootprint) {
 	if s.codec.ring == nil {
 		return nil
 	}
-	seen := map[string]bool{"": true}
-	for _, h := range known {
-		seen[h.Tenant] = true
+	seen := map[string]bool{}
+	for _, f := range known {
+		seen[f.Tenant] = true
 	}
 	for _, e := range s.codec.ring.Entries() {
-		if e.State != keyring.Destroyed && !seen[e.Tenant] {
+		if e.State != keyring.Destroyed && e.Tenant > after && !seen[e.Tenant] {
 			seen[e.Tenant] = true
-			more = append(more, TenantUsage{Tenant: e.Tenant})
+			more = append(more, swarm.TenantFootprint{Tenant: e.Tenant})
 		}
 	}
 	return more
@@ -72,21 +88,23 @@ func (s *Store) tenantsOfKeys(known []TenantUsage) (more []TenantUsage) {
 
 // HasData implements [swarm.Tenants].
 func (s *Store) HasData(ctx context.Context, tenant string) (bool, error) {
-	list, err := s.Tenants(ctx)
-	return containsTenant(list, tenant), err
-}
-
-// TenantNames implements [swarm.Tenants].
-func (s *Store) TenantNames(ctx context.Context) (names []string, err error) {
-	list, err := s.Tenants(ctx)
-	for _, h := range list {
-		names = append(names, h.Tenant)
+	if s.codec.ring != nil && s.codec.ring.HasKey(tenant) {
+		return true, nil
 	}
-	return names, err
+	return s.namesTenant(ctx, tenant)
 }
 
-func containsTenant(list []TenantUsage, tenant string) bool {
-	return slices.ContainsFunc(list, func(h TenantUsage) bool { return h.Tenant == tenant })
+// namesTenant reports whether the database names a tenant.
+func (s *Store) namesTenant(ctx context.Context, tenant string) (bool, error) {
+	if tenant == "" {
+		return false, nil // of the host itself
+	}
+	var one int
+	err := s.readers.query(s.readers.hasTenant, []byte(tenant)).first(ctx, &one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, wrapError("look for tenant", tenant, err)
 }
 
 // headersQuery finds the headers of records in the order of their ids. Tasks that
@@ -152,16 +170,15 @@ func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn 
 	}
 }
 
-// Tenants is [Store.Tenants] without tenants that have only keys left: the
+// Tenants lists the tenants that the database names, by name, without those that have only keys left: the
 // keyring is seen as it was when the reader was opened.
-func (r *Reader) Tenants(ctx context.Context) ([]TenantUsage, error) {
-	return r.store.namedTenants(ctx)
+func (r *Reader) Tenants(ctx context.Context) ([]swarm.TenantFootprint, error) {
+	return r.store.namedTenants(ctx, "", math.MaxInt)
 }
 
 // HasData reports whether the database names a tenant.
 func (r *Reader) HasData(ctx context.Context, tenant string) (bool, error) {
-	list, err := r.Tenants(ctx)
-	return containsTenant(list, tenant), err
+	return r.store.namesTenant(ctx, tenant)
 }
 
 // Export is [Store.Export].

@@ -141,6 +141,31 @@ func wantKeeps(t *testing.T, s *Store, want bool) {
 	}
 }
 
+// A page of tenants finds each by an index of every table: it costs as much however many names there are.
+func TestTenantPagePlan(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir())
+	rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+listTenants, []byte{}, 1)
+	mustDo(t, err)
+	defer rows.Close()
+	searches := 0
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		mustDo(t, rows.Scan(&id, &parent, &unused, &detail))
+		of, scans := strings.CutPrefix(detail, "SCAN ")
+		if scans && of != "named" && of != "CONSTANT ROW" && !strings.HasPrefix(of, "in_") {
+			t.Errorf("plan: %s", detail)
+		}
+		if strings.HasPrefix(detail, "SEARCH ") {
+			searches++
+		}
+	}
+	if err := rows.Err(); err != nil || searches != 2*len(namingTables)+1 {
+		t.Errorf("%d searches, %v", searches, err)
+	}
+}
+
 // The tokens of a tenant whose erasure was cut short open nothing any more, from
 // the moment that the next host opens the store.
 func TestErasingTenantHasNoTokens(t *testing.T) {

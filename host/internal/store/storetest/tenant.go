@@ -22,6 +22,7 @@ var tenantCases = cases{
 	"an erased tenant can begin anew":     eraseReborn,
 	"writes of the erased are refused":    eraseFence,
 	"a footprint follows what is kept":    footprintFollows,
+	"tenants are listed in pages":         tenantPages,
 	"a day has what entries spend":        spentInADay,
 	"what is made is counted by the day":  madeByDay,
 	"a backup keeps the store in use":     backupInUse,
@@ -238,6 +239,37 @@ func footprintFollows(t *testing.T, s Store) {
 		t.Errorf("footprint after the message is gone is %+v, before it was %+v", f, one)
 	}
 	same(t, "footprint of another", footprint(t, s, alice.Tenant), swarm.Footprint{})
+}
+
+// tenantPages lists tenants by name, whatever it is that names them, with what they keep.
+func tenantPages(t *testing.T, s Store) {
+	key := func(tenant, instance string) swarm.InstanceKey {
+		return swarm.InstanceKey{Tenant: tenant, Swarm: "hive", Instance: instance}
+	}
+	for _, of := range []swarm.InstanceKey{key("b", "user:a"), key("b", "user:b"), key("d", "user:a"), key("dd", "user:a")} {
+		oneTask(t, s, of, "t1")
+	}
+	confine(t, s, testConfined("a")...)
+	putState(t, s, stateKey("c", "callback"), "{}")
+	mustErase(t, s, "dd")
+	page := func(after string, limit int) (text string) {
+		list, err := s.TenantFootprints(t.Context(), after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list {
+			same(t, "footprint of "+one.Tenant, one.Footprint, footprint(t, s, one.Tenant))
+			text += fmt.Sprintf("%s%d ", one.Tenant, one.Tasks)
+		}
+		return text
+	}
+	for _, test := range []struct {
+		after string
+		limit int
+		want  string
+	}{{"", 9, "a0 b2 c0 d1 "}, {"", 4, "a0 b2 c0 d1 "}, {"", 2, "a0 b2 "}, {"b", 2, "c0 d1 "}, {"bb", 1, "c0 "}, {"d", 2, ""}} {
+		same(t, fmt.Sprintf("%d after %q", test.limit, test.after), page(test.after, test.limit), test.want)
+	}
 }
 
 // What a tenant has made is counted by the day, and no day comes back.

@@ -122,7 +122,7 @@ func (moving) OthersLoad(string) int64 { return 0 }
 
 func (moving) Changed() <-chan struct{} { return nil }
 
-func (moving) CountRunning(context.Context, string) (int, error) { return 0, nil }
+func (moving) CountRunning(context.Context, []string) (map[string]int, error) { return nil, nil }
 
 func (moving) Deaths() map[swarm.TurnID]swarm.Deaths { return nil }
 
