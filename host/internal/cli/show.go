@@ -47,11 +47,11 @@ func (a *app) taskShowCommand() *cobra.Command {
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if of != (client.TaskOf{}) {
 			of.ID = args[0]
-			return a.ofOthers(a.showShape(cmd.Context(), c, of), of)
+			return a.explainTaskNotFound(a.showShape(cmd.Context(), c, of), of)
 		}
 		t, err := c.Task(cmd.Context(), args[0])
 		if err != nil {
-			return a.ofOthers(err, of)
+			return a.explainTaskNotFound(err, of)
 		}
 		if a.json() {
 			return a.showJSON(cmd.Context(), c, t)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_i
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		of.ID = args[0]
 		if err := c.CancelOf(cmd.Context(), of); err != nil {
-			return a.ofOthers(err, of)
+			return a.explainTaskNotFound(err, of)
 		}
 		if a.json() {
 			return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
@@ -58,14 +59,16 @@ skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_i
 	return cmd
 }
 
-// ofOthers adds to a task that is not found how a task of somebody else is named. It is the same whether
-// or not somebody else has such a task.
-func (a *app) ofOthers(err error, of client.TaskOf) error {
+// explainTaskNotFound adds to a task that is not found how a task of somebody else is named. It is the same
+// whether or not somebody else has such a task.
+func (a *app) explainTaskNotFound(err error, of client.TaskOf) error {
 	var refusal *client.Error
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound || isForeign(refusal.Detail) {
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound || !strings.HasPrefix(refusal.Detail, "task '") {
 		return err
 	}
 	switch {
+	case of.Instance == "" && of.Tenant != "":
+		return explain(err).help("--owner ROLE:ID names whose task of the tenant it is; `%s` lists them", a.sameSwarm("skep task list --tenant "+of.Tenant))
 	case of.Instance == "":
 		return explain(err).help("among others' tasks it is found with --owner ROLE:ID, in another tenant with --tenant as well; `%s` lists them for operators, --scope tenant for admins",
 			a.sameSwarm("skep task list --scope host"))

@@ -44,7 +44,7 @@ var taskEnds = map[string]int{"completed": exitOK, "failed": exitFailed, "cancel
 func (a *app) watchTask(ctx context.Context, c *client.Client, of client.TaskOf) error {
 	t, err := c.TaskShape(ctx, of)
 	if err != nil {
-		return a.ofOthers(err, of)
+		return a.explainTaskNotFound(err, of)
 	}
 	of.Instance, of.Tenant = t.Instance, t.Tenant
 	for e, err := range c.Pulse(ctx, client.PulseQuery{Task: of.ID, Owner: t.Instance, Tenant: of.Tenant}) {

@@ -9,19 +9,20 @@ import (
 
 	"skep/host/client"
 	"skep/host/internal/datadir"
+	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 )
 
-const tenantListHelp = `List shows what each tenant keeps, and of each of its quotas what is used and what is left.
-It reads the data directory, also without a host. The tasks that run and the messages that
-wait are known to the host that runs on it, or to the one that --url names, which is asked
-with an operator's key.`
+const tenantListHelp = `List shows what each tenant keeps, and of each of its quotas but turns what is used
+and what is left. It reads the data directory, also without a host. The tasks that run and
+the messages that wait are known to the host that runs on it, or to the one that --url
+names, which is asked with an operator's key.`
 
 func (a *app) tenantListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List who keeps what, and what is left of quotas", Args: atMost(0), Long: tenantListHelp,
 		Example: `  skep tenant list
-  skep tenant list -o json | jq -r '.tenants[] | select(.quota[].left == 0).tenant'`,
+  skep tenant list -o json | jq -r '.tenants[] | select(any(.quota[]; .left == 0)).tenant'`,
 		RunE: a.command(func(cmd *cobra.Command, _ []string) error {
 			list, err := a.listTenants(cmd.Context())
 			if err != nil {
@@ -48,23 +49,39 @@ func (a *app) listTenants(ctx context.Context) (list []tenantJSON, err error) {
 		return nil, err
 	}
 	cfg, broken := a.readConfig(false, time.Time{})
-	if broken == nil {
-		list, err = tenantsOfData(ctx, data, cfg)
-	} else {
-		list, err = tenantsOfData(ctx, data, &config.Config{})
+	if broken != nil {
+		return a.tenantsWithoutFile(ctx, data, broken)
 	}
-	if err != nil || broken != nil || a.common.set["data"] || !a.isServed(ctx, cfg) {
+	list, err = tenantsOfData(ctx, data, cfg)
+	if err != nil || a.common.set["data"] || !a.isServed(ctx, cfg) {
 		return list, err
 	}
 	return a.addLoads(ctx, list), nil
 }
 
+// tenantsWithoutFile lists who keeps anything while the file with the quotas cannot be read.
+func (a *app) tenantsWithoutFile(ctx context.Context, data datadir.Data, broken error) ([]tenantJSON, error) {
+	list, err := tenantsOfData(ctx, data, &config.Config{})
+	if explain(broken).code == exitNotFound && !a.common.set["config"] {
+		return list, err // a directory without a file has no quotas
+	}
+	for i := range list {
+		list[i].Quota = nil
+	}
+	if err == nil {
+		a.notef("quotas are not shown: %s", printable(broken.Error()))
+	}
+	return list, err
+}
+
 func tenantsOfData(ctx context.Context, data datadir.Data, cfg *config.Config) (list []tenantJSON, err error) {
+	limits := definition.Tenants(cfg)
 	found, err := data.Tenants(ctx, cfg)
 	for _, t := range found {
-		one := tenantJSON{t.Name, t.Tasks, t.Bytes, []client.QuotaUse{}}
+		quota := limits[t.Name].Quota
+		one := tenantJSON{t.Name, t.Tasks, t.Bytes, []quotaJSON{unknownUse("tasks", quota.Tasks), unknownUse("queue", quota.Queue)}}
 		for _, q := range t.Quota {
-			use := client.QuotaUse{Name: q.Name, Used: q.Used, SpeaksFor: "store"}
+			use := quotaJSON{Name: q.Name, Used: &q.Used, SpeaksFor: "store"}
 			if q.Limit > 0 {
 				left := max(0, q.Limit-q.Used)
 				use.Limit, use.Left = &q.Limit, &left
@@ -76,16 +93,32 @@ func tenantsOfData(ctx context.Context, data datadir.Data, cfg *config.Config) (
 	return list, err
 }
 
+// unknownUse is a quota of which only a host knows what is used.
+func unknownUse(name string, limit int) quotaJSON {
+	q := quotaJSON{Name: name, SpeaksFor: "store"}
+	if n := int64(limit); n > 0 {
+		q.Limit = &n
+	}
+	return q
+}
+
 func tenantsOfHost(ctx context.Context, c *client.Client) (list []tenantJSON, err error) {
 	found, err := c.Tenants(ctx)
 	for _, t := range found {
-		list = append(list, tenantJSON{t.Tenant, t.Stored.Tasks, t.Stored.Bytes, t.Quota})
+		one := tenantJSON{t.Tenant, t.Stored.Tasks, t.Stored.Bytes, []quotaJSON{}}
+		for _, q := range t.Quota {
+			one.Quota = append(one.Quota, quotaJSON{q.Name, &q.Used, q.Limit, q.Left, q.SpeaksFor})
+		}
+		list = append(list, one)
 	}
 	return list, err
 }
 
-// addLoads has the host's quotas in place of those of the directory, if it answers.
+// addLoads has the host's quotas in place of what the directory has of them, if it answers soon.
 func (a *app) addLoads(ctx context.Context, list []tenantJSON) []tenantJSON {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	a.noWait = true
 	c, err := a.connect()
 	if err != nil {
 		a.notef("the host that runs is not asked for tasks that run and messages that wait: %s", printable(err.Error()))
@@ -97,7 +130,7 @@ func (a *app) addLoads(ctx context.Context, list []tenantJSON) []tenantJSON {
 		a.notef("the host does not say which tasks run and which messages wait: %s", printable(err.Error()))
 		return list
 	}
-	quota := map[string][]client.QuotaUse{}
+	quota := map[string][]quotaJSON{}
 	for _, t := range running {
 		quota[t.Tenant] = t.Quota
 	}
@@ -111,10 +144,20 @@ func (a *app) addLoads(ctx context.Context, list []tenantJSON) []tenantJSON {
 
 // tenantJSON is the JSON of a tenant.
 type tenantJSON struct {
-	Tenant string            `json:"tenant"`
-	Tasks  int64             `json:"tasks"`
-	Bytes  int64             `json:"bytes"`
-	Quota  []client.QuotaUse `json:"quota"`
+	Tenant string `json:"tenant"`
+	Tasks  int64  `json:"tasks"`
+	Bytes  int64  `json:"bytes"`
+	// Quota is null if the file cannot be read.
+	Quota []quotaJSON `json:"quota"`
+}
+
+// quotaJSON is the JSON of a quota. Used and Left are null for what only a host knows, Limit and Left without a quota.
+type quotaJSON struct {
+	Name      string `json:"name"`
+	Used      *int64 `json:"used"`
+	Limit     *int64 `json:"limit"`
+	Left      *int64 `json:"left"`
+	SpeaksFor string `json:"speaks_for"`
 }
 
 func (a *app) printTenants(list []tenantJSON) error {
@@ -133,23 +176,33 @@ func (a *app) printTenants(list []tenantJSON) error {
 }
 
 // quotasText has what is used and left of each quota that a tenant has.
-func quotasText(quota []client.QuotaUse) string {
+func quotasText(quota []quotaJSON) string {
+	if quota == nil {
+		return "?"
+	}
 	var list []string
 	for _, q := range quota {
-		if q.Limit == nil || q.Left == nil {
-			continue
+		if q.Limit != nil {
+			list = append(list, q.text())
 		}
-		text := quotaNumber(q.Name)
-		left := "used up"
-		if *q.Left > 0 {
-			left = text(*q.Left) + " left"
-		}
-		list = append(list, inLine(q.Name)+" "+text(q.Used)+" of "+text(*q.Limit)+" ("+left+")")
 	}
 	if len(list) == 0 {
 		return "none"
 	}
 	return strings.Join(list, ", ")
+}
+
+// text has what is used and left of a quota that has a limit.
+func (q quotaJSON) text() string {
+	number := quotaNumber(q.Name)
+	used, left := "?", "the host knows"
+	if q.Used != nil && q.Left != nil {
+		used, left = number(*q.Used), "used up"
+		if *q.Left > 0 {
+			left = number(*q.Left) + " left"
+		}
+	}
+	return inLine(q.Name) + " " + used + " of " + number(*q.Limit) + " (" + left + ")"
 }
 
 // quotaNumber returns how a number of a quota is written.

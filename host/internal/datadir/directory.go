@@ -54,17 +54,14 @@ type Tenant struct {
 // keyringName is the name of the keyring in a data directory.
 const keyringName = "keyring"
 
-// Tenants lists who keeps anything, and the tenants of the file that have a quota, by name, also while a
-// host uses the directory.
+// Tenants lists who keeps anything, and the tenants of the file, by name, also while a host uses the directory.
 func (d Data) Tenants(ctx context.Context, cfg *config.Config) (list []Tenant, err error) {
 	limits := definition.Tenants(cfg)
 	err = d.read(ctx, func(r *sqlite.Reader) error {
 		found, err := r.Tenants(ctx)
 		kept := map[string]swarm.Footprint{}
-		for name, limit := range limits {
-			if limit.Quota != (swarm.Quota{}) {
-				kept[name] = swarm.Footprint{}
-			}
+		for name := range limits {
+			kept[name] = swarm.Footprint{}
 		}
 		for _, h := range found {
 			kept[h.Tenant] = h.Footprint

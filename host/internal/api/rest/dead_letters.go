@@ -41,13 +41,16 @@ func (c *call) requestedTenant() (string, error) {
 	case c.w.who.Role != auth.Operator:
 		return "", denied("only an operator may name another tenant", "asked for tenant "+truncate(named))
 	}
-	switch known, err := c.h.usage.KnowsTenant(c.ctx(), named); {
-	case err != nil:
-		return "", err
-	case !known:
-		return "", newFault(http.StatusNotFound, "there is no tenant '%s': it is not in swarm.toml and keeps nothing; `skep tenant list` shows those that do", truncate(named))
+	return named, c.checkTenant(named)
+}
+
+// checkTenant refuses a tenant that is not in the file and keeps nothing.
+func (c *call) checkTenant(tenant string) error {
+	known, err := c.h.usage.KnowsTenant(c.ctx(), tenant)
+	if err == nil && !known {
+		err = newFault(http.StatusNotFound, "there is no tenant '%s': add [tenants.NAME] or correct the name; `skep tenant list` shows the tenants", truncate(tenant))
 	}
-	return named, nil
+	return err
 }
 
 // deadLetters is GET /skep/v1/dead-letters, newest first.

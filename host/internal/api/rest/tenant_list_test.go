@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,12 +15,12 @@ import (
 // withAcme adds the tenant acme to the file, and nobody, which has nothing.
 func withAcme(h *testHost) { h.limits.Tenants = map[string]swarm.Tenant{"acme": {}, "nobody": {}} }
 
-// listedTenants lists tenants page by page as "TENANT TASKS".
-func listedTenants(t *testing.T, h *testHost, token string) (names []string, uses map[string]map[string][2]int64) {
+// listedTenants lists tenants in pages of so many: their names, and of each what it stores and of its quotas uses and has left.
+func listedTenants(t *testing.T, h *testHost, token string, limit int) (names []string, uses map[string]map[string][2]int64) {
 	t.Helper()
 	uses = map[string]map[string][2]int64{}
 	for after := ""; ; {
-		a := h.do(request{path: "/skep/v1/tenants?limit=1&after=" + after, token: token})
+		a := h.do(request{path: fmt.Sprintf("/skep/v1/tenants?limit=%d&after=%s", limit, after), token: token})
 		var page struct {
 			Tenants []struct {
 				Tenant string
@@ -33,7 +34,7 @@ func listedTenants(t *testing.T, h *testHost, token string) (names []string, use
 			Next      *string
 			SpeaksFor string `json:"speaks_for"`
 		}
-		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK || page.SpeaksFor != "store" || len(page.Tenants) > 1 {
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK || page.SpeaksFor != "store" || len(page.Tenants) > limit {
 			t.Fatalf("as %s after %q: %d %s %v", token, after, a.status, a.body, err)
 		}
 		for _, one := range page.Tenants {
@@ -61,9 +62,11 @@ func TestTenantList(t *testing.T) {
 			"acme": {Quota: swarm.Quota{Tasks: 5, Storage: 100 << 20, MessagesPerDay: 100, SpendPerDay: swarm.Spend{MicroUSD: 7e6}}}, "quiet": {},
 		}
 	})
-	names, uses := listedTenants(t, h, "default/operator/op")
-	if !slices.Equal(names, []string{"acme", "default", "quiet"}) {
-		t.Errorf("an operator sees %v", names)
+	names, uses := listedTenants(t, h, "default/operator/op", 2)
+	for _, limit := range []int{1, 3, 1000} {
+		if other, _ := listedTenants(t, h, "default/operator/op", limit); !slices.Equal(other, names) || !slices.Equal(names, []string{"acme", "default", "quiet"}) {
+			t.Errorf("an operator sees %v, and %v in pages of %d", names, other, limit)
+		}
 	}
 	acme := uses["acme"]
 	if len(acme) != 5 || acme["stored"][0] == 0 || acme["stored"][1] == 0 || acme["tasks"][0]+acme["tasks"][1] != 5 ||
@@ -74,7 +77,7 @@ func TestTenantList(t *testing.T) {
 		t.Errorf("without quotas: %v", uses)
 	}
 	for token, want := range map[string]string{"acme/admin/ann": "acme", "gone/admin/gil": "gone"} {
-		if names, _ := listedTenants(t, h, token); !slices.Equal(names, []string{want}) {
+		if names, _ := listedTenants(t, h, token, 1); !slices.Equal(names, []string{want}) {
 			t.Errorf("%s sees %v", token, names)
 		}
 	}
@@ -108,9 +111,15 @@ func TestUnknownTenant(t *testing.T) {
 			t.Errorf("%s as an admin of another tenant: %d %s and %d %s", path, other.status, other.body, unknown.status, unknown.body)
 		}
 	}
+	const tokens = "/skep/v1/tokens?tenant="
+	if a := h.do(request{path: tokens + "nosuch", token: "default/operator/op"}); a.status != http.StatusNotFound || !strings.Contains(a.body, "no tenant 'nosuch'") {
+		t.Errorf("tokens: %d %s", a.status, a.body)
+	}
 	for _, known := range []string{"quiet", "acme", "default"} {
-		if a := h.do(request{path: "/skep/v1/usage?tenant=" + known, token: "default/operator/op"}); a.status != http.StatusOK {
-			t.Errorf("of %s: %d %s", known, a.status, a.body)
+		for _, path := range []string{"/skep/v1/usage?tenant=", tokens} {
+			if a := h.do(request{path: path + known, token: "default/operator/op"}); a.status != http.StatusOK {
+				t.Errorf("%s%s: %d %s", path, known, a.status, a.body)
+			}
 		}
 	}
 }

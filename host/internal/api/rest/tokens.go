@@ -107,11 +107,8 @@ func (c *call) listTokens() error {
 	if err != nil {
 		return err
 	}
-	if c.w.who.Role != auth.Operator {
-		if tenant != "" && tenant != c.w.who.Tenant {
-			return c.tenantNotFound(tenant, "asked for the tokens of tenant ")
-		}
-		tenant = c.w.who.Tenant
+	if tenant, err = c.checkTokensOf(tenant); err != nil {
+		return err
 	}
 	all := c.h.opt.Tokens.List(tenant)
 	after, err := c.param("after")
@@ -138,6 +135,20 @@ func (c *call) listTokens() error {
 		Tokens []tokenRecord `json:"tokens"`
 		Next   *string       `json:"next"`
 	}{page, next})
+}
+
+// checkTokensOf returns the tenant whose tokens the caller sees of the one that was asked for; empty is all.
+func (c *call) checkTokensOf(tenant string) (string, error) {
+	own := c.w.who.Tenant
+	switch {
+	case c.w.who.Role != auth.Operator && tenant != "" && tenant != own:
+		return "", c.tenantNotFound(tenant, "asked for the tokens of tenant ")
+	case c.w.who.Role != auth.Operator:
+		return own, nil
+	case tenant != "" && tenant != own:
+		return tenant, c.checkTenant(tenant)
+	}
+	return tenant, nil
 }
 
 // revokeToken is DELETE /skep/v1/tokens/{id}.

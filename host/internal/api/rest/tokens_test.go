@@ -238,7 +238,7 @@ func TestTokenRequests(t *testing.T) {
 
 func TestListTokens(t *testing.T) {
 	t.Parallel()
-	g := newTokenHost(t)
+	g := newTokenHost(t, withAcme)
 	for i := range 5 {
 		g.make(adminToken, obj{"role": "user", "id": fmt.Sprint("u", i)})
 	}
