@@ -238,7 +238,7 @@ func (c *Conn) CommitGroup(ctx context.Context) error {
 // leaveReadOnly ends the connection to a server that is not written to any more: the DSN may
 // lead to another one, or to the same when it is written to again.
 func (c *Conn) leaveReadOnly(err error) {
-	if isReadOnly(err) {
+	if IsReadOnly(err) {
 		_ = c.pg.Close(context.Background())
 	}
 }

@@ -116,9 +116,9 @@ const (
 	readOnlyTransaction = "25006"
 )
 
-// isReadOnly reports whether a server that was written to has become one that is only read, as
+// IsReadOnly reports whether a server that was written to has become one that is only read, as
 // one that is replaced.
-func isReadOnly(err error) bool {
+func IsReadOnly(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == readOnlyTransaction
 }

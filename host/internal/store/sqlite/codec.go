@@ -33,6 +33,9 @@ const maxBody = 256 << 20
 
 var errBody = errors.New("body cannot be read")
 
+// errCodec is an errBody of a codec that this version does not have.
+var errCodec = fmt.Errorf("%w: its codec", errBody)
+
 // codec makes and reads bodies. It is safe for concurrent use.
 type codec struct {
 	ring *keyring.Ring // nil seals nothing and opens nothing
@@ -78,7 +81,7 @@ func unwrap(body []byte) ([]byte, error) {
 	case codecShort:
 		return decompress(body[1:], phrases().Decode)
 	}
-	return nil, fmt.Errorf("%w: codec 0x%02x is unknown to this version of skep", errBody, body[0])
+	return nil, fmt.Errorf("%w 0x%02x is unknown to this version of skep", errCodec, body[0])
 }
 
 // sealedIn returns what is sealed in a body, nil for none, and how long the content is that it has if

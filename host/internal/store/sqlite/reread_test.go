@@ -25,6 +25,8 @@ type wire struct {
 	// armed is false.
 	left  atomic.Int64
 	armed atomic.Bool
+	// holds: the connection does not break, and all are silent from then on.
+	holds atomic.Bool
 	// silent: answers do not arrive.
 	silent atomic.Bool
 	wg     sync.WaitGroup
@@ -75,6 +77,10 @@ func (w *wire) answer(to, server net.Conn) {
 		}
 		if left := w.left.Add(-int64(n)); w.armed.Load() && left < 0 && w.armed.CompareAndSwap(true, false) {
 			_, _ = to.Write(b[:int64(n)+left])
+			if w.holds.Load() {
+				w.silent.Store(true)
+				continue
+			}
 			return
 		}
 		if _, err := to.Write(b[:n]); err != nil {

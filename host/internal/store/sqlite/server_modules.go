@@ -21,11 +21,14 @@ import (
 // MaxServerModule is the size of the largest module that is kept on a server, in bytes.
 const MaxServerModule = maxBody - 1
 
+// ErrLaterModule is the error of a module that a later version has kept: it is not damaged.
+var ErrLaterModule = errors.New("a later version of skep has kept it; update this host")
+
 // ServerModules are the copies of modules on a server, for hosts whose data directory lacks one. They are not sealed,
 // as the operator's definitions are not. Reads wait for a server that is away as all reads do, and writes as long.
 type ServerModules struct {
 	readers *readers
-	// db writes, nil for a reader. Its one connection lasts for one write: megabytes hold up neither groups nor keys,
+	// db writes, nil for a reader. Each connection lasts for one write: megabytes hold up neither groups nor keys,
 	// and none is found broken after hours.
 	db  *sql.DB
 	hid int64
@@ -42,7 +45,7 @@ type ServerModule struct {
 
 func newServerModules(c *postgres.Connector, r *readers, hid int64) *ServerModules {
 	db := sql.OpenDB(c.Durable())
-	db.SetMaxOpenConns(1)
+	db.SetMaxOpenConns(2) // one for megabytes, so that a reload need not wait for them
 	db.SetMaxIdleConns(-1)
 	return &ServerModules{readers: r, db: db, hid: hid}
 }
@@ -145,8 +148,12 @@ func (m *ServerModules) ReadModule(ctx context.Context, digest string, maxSize i
 	}
 	var size int64
 	var body []byte
-	err = m.readers.queryText(readModule, maxSize, name).first(ctx, &size, &body)
+	limited, cancel := context.WithTimeoutCause(ctx, m.limit(min(maxSize, MaxServerModule)), errNoAnswer)
+	defer cancel()
+	err = m.readers.queryText(readModule, maxSize, name).first(limited, &size, &body)
 	switch {
+	case err != nil && ctx.Err() == nil && limited.Err() != nil: // in the midst of the body
+		return nil, fmt.Errorf("read %s: %w: %w", what, swarm.ErrUnavailable, err)
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, fmt.Errorf("%s: %w", what, fs.ErrNotExist)
 	case err != nil:
@@ -158,6 +165,9 @@ func (m *ServerModules) ReadModule(ctx context.Context, digest string, maxSize i
 		return nil, &pathcheck.SizeError{Path: what, Size: n, Max: maxSize}
 	}
 	data, err := unwrap(body)
+	if errors.Is(err, errCodec) {
+		return nil, fmt.Errorf("read %s: %w: its codec is 0x%02x", what, ErrLaterModule, body[0])
+	}
 	if sum := sha256.Sum256(data); err == nil && hex.EncodeToString(sum[:]) != digest {
 		err = fmt.Errorf("%w: its digest is not its key", errBody)
 	}
@@ -219,18 +229,22 @@ func (m *ServerModules) changes(ctx context.Context, text string, args ...any) (
 	return changed, err
 }
 
-// slowestTransfer is how long a mebibyte of a module may take on its way to the server.
+// slowestTransfer is how long a mebibyte of a module may take on its way to or from the server.
 const slowestTransfer = time.Second
+
+// limit is how long it may take to move some bytes of a module.
+func (m *ServerModules) limit(bytes int64) time.Duration {
+	return m.readers.patience + time.Duration(bytes>>20)*slowestTransfer
+}
 
 // change writes, again as long as the server is away and the patience of the readers lasts. Afterwards the error is
 // [swarm.ErrUnavailable]. A write of some bytes has longer. do may be repeated.
 func (m *ServerModules) change(ctx context.Context, bytes int, do func(context.Context) error) error {
-	limit := m.readers.patience + time.Duration(bytes>>20)*slowestTransfer
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.limit(int64(bytes)), errNoAnswer)
 	defer cancel()
 	for {
 		err := do(ctx)
-		if err == nil || ctx.Err() == nil && !postgres.IsAway(err) {
+		if err == nil || ctx.Err() == nil && !postgres.IsAway(err) && !postgres.IsReadOnly(err) {
 			return addAdvice(err)
 		}
 		select {

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"skep/host/internal/pathcheck"
 	"skep/host/internal/store/pgtest"
@@ -79,7 +83,7 @@ func TestServerModules(t *testing.T) {
 func TestServerModuleDamaged(t *testing.T) {
 	t.Parallel()
 	m := openShared(t, pgtest.Schema(t)).ServerModules()
-	for _, body := range []string{`\x`, `\x7f`, `\x02ffff`, `\x01616e6f74686572`} {
+	for _, body := range []string{`\x`, `\x02ffff`, `\x01616e6f74686572`} {
 		mustAdd(t, m, "a module")
 		exec(t, m.db, `UPDATE modules SET body = '`+body+`'`)
 		if _, err := m.ReadModule(t.Context(), testDigest("a module"), 100); !IsDamaged(err) {
@@ -88,6 +92,20 @@ func TestServerModuleDamaged(t *testing.T) {
 		if n := len(mustList(t, m)); n != 0 {
 			t.Errorf("%s: %d rows are left", body, n)
 		}
+	}
+}
+
+// TestServerModuleLater: a module of a codec that this version does not have is not damaged, and stays.
+func TestServerModuleLater(t *testing.T) {
+	t.Parallel()
+	m := openShared(t, pgtest.Schema(t)).ServerModules()
+	mustAdd(t, m, "a module")
+	exec(t, m.db, `UPDATE modules SET body = '\x7f'`)
+	if _, err := m.ReadModule(t.Context(), testDigest("a module"), 100); !errors.Is(err, ErrLaterModule) || IsDamaged(err) {
+		t.Error(err)
+	}
+	if n := len(mustList(t, m)); n != 1 {
+		t.Errorf("%d rows are left", n)
 	}
 }
 
@@ -193,6 +211,64 @@ func TestServerModulesAway(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestServerModuleSilent: a read whose answer stops in its midst, while its connection stays, ends.
+func TestServerModuleSilent(t *testing.T) {
+	t.Parallel()
+	w, dsn := wireTo(t, pgtest.Schema(t))
+	m := openShared(t, dsn).ServerModules()
+	text := make([]byte, 1<<20)
+	if _, err := rand.Read(text); err != nil {
+		t.Fatal(err)
+	}
+	mustAdd(t, m, string(text))
+	m.readers.patience = 500 * time.Millisecond
+	w.left.Store(256 << 10)
+	w.holds.Store(true)
+	w.armed.Store(true)
+	if _, err := m.ReadModule(t.Context(), testDigest(string(text)), 1<<20); !errors.Is(err, swarm.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+// TestServerModuleReadOnly: a write waits for a server that is only read, as one that is replaced.
+func TestServerModuleReadOnly(t *testing.T) {
+	t.Parallel()
+	m := openShared(t, pgtest.Schema(t)).ServerModules()
+	tries := 0
+	err := m.change(t.Context(), 0, func(context.Context) error {
+		if tries++; tries == 1 {
+			return &pgconn.PgError{Code: "25006"}
+		}
+		return nil
+	})
+	if tries != 2 || err != nil {
+		t.Errorf("%d attempts, %v", tries, err)
+	}
+}
+
+// TestTouchBesideModule: a reload, which touches modules, does not wait for a module whose write does not end.
+func TestTouchBesideModule(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	m := openShared(t, dsn).ServerModules()
+	m.readers.patience = time.Hour
+	mustAdd(t, m, "there", "held")
+	holder := waitingHost(t, dsn)
+	_, err := holder.Exec(t.Context(), "UPDATE modules SET at = at WHERE size = 4")
+	mustDo(t, err)
+	added := make(chan error, 1)
+	go func() { added <- m.AddModule(t.Context(), testDigest("held"), []byte("held")) }()
+	for m.db.Stats().InUse == 0 {
+		runtime.Gosched()
+	}
+	if there, err := m.TouchModules(t.Context(), []string{testDigest("there")}); !there[testDigest("there")] || err != nil {
+		t.Error(there, err)
+	}
+	_, err = holder.Exec(t.Context(), "ROLLBACK")
+	mustDo(t, err)
+	mustDo(t, <-added)
 }
 
 // TestKeysBesideModule: a module whose write does not end holds up neither the first message of a tenant, which needs a
