@@ -147,6 +147,7 @@ func (l *Loader) loadOne(ctx context.Context, kind string, a config.Agent) (Modu
 	if err := l.modules.save(m.Digest(), data); err != nil {
 		return nil, err
 	}
+	l.modules.setSource(m.Digest(), func() ([]byte, error) { return ReadModule(a.Name, a.Source, l.modules.caps) })
 	l.log.Info("loaded", kind, a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
 	return m, nil
 }

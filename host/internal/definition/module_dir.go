@@ -35,6 +35,15 @@ func (d ModuleDir) Has(digest string) bool {
 	return err == nil
 }
 
+// size is the length of a module's file, 0 without one.
+func (d ModuleDir) size(digest string) int64 {
+	info, err := os.Lstat(d.path(digest))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // digests lists the modules in the directory.
 func (d ModuleDir) digests() (list []string, err error) {
 	entries, err := os.ReadDir(string(d))

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,11 +115,10 @@ func (s *moduleStore) keepRows(ctx context.Context, digests []string) error {
 	if err != nil {
 		return err
 	}
+	missing := slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return there[digest] })
+	slices.SortStableFunc(missing, func(a, b string) int { return cmp.Compare(s.dir.size(a), s.dir.size(b)) }) // a slow one holds up none
 	var faults []error
-	for _, digest := range digests {
-		if there[digest] {
-			continue
-		}
+	for _, digest := range missing {
 		if err := s.addRow(ctx, digest); err != nil {
 			faults = append(faults, err)
 			if ctx.Err() != nil || errors.Is(err, swarm.ErrUnavailable) {
@@ -135,7 +135,7 @@ func KeepRows(ctx context.Context, dir ModuleDir, rows ModuleRows) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	s := &moduleStore{dir: dir, rows: rows, log: slog.New(slog.DiscardHandler), caps: binary.Caps{Size: sqlite.MaxServerModule}}
+	s := &moduleStore{dir: dir, rows: rows, log: slog.New(slog.DiscardHandler), caps: binary.Caps{Size: sqlite.MaxServerModule}, damaged: map[string]bool{}}
 	return s.keepRows(ctx, digests)
 }
 
@@ -146,14 +146,44 @@ func (s *moduleStore) addRow(ctx context.Context, digest string) error {
 		s.log.Warn("a module is too large for the server: its turns go on at hosts that have its file alone", "module", digest, "bytes", info.Size(), "most", sqlite.MaxServerModule)
 		return nil
 	}
-	data, err := s.dir.Read(digest, s.caps)
+	data, err := s.readAnew(digest)
 	if isGone(err) {
+		s.logDamaged(digest, err)
 		return nil
 	}
 	if err == nil {
 		err = s.rows.AddModule(ctx, digest, data)
 	}
 	return err
+}
+
+// readAnew reads a module from its file or, if that is not sound, from its source, which makes the file anew.
+func (s *moduleStore) readAnew(digest string) ([]byte, error) {
+	data, err := s.dir.Read(digest, s.caps)
+	s.mu.Lock()
+	source := s.sources[digest]
+	s.mu.Unlock()
+	if err == nil || source == nil {
+		return data, err
+	}
+	data, sourceErr := source()
+	if sourceErr != nil || digestOf(data) != digest { // it has changed since it was loaded
+		return nil, err
+	}
+	if err := atomicfile.CreateBytes(s.dir.path(digest), 0o400, data); err != nil {
+		s.log.Error("cannot make the file of a module anew", "module", digest, "err", err)
+	}
+	return data, nil
+}
+
+// logDamaged logs a module that has neither a sound file nor a row, once.
+func (s *moduleStore) logDamaged(digest string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, errDamaged) && !s.damaged[digest] {
+		s.damaged[digest] = true
+		s.log.Warn("a module has no row on the server, as its file is damaged: turns that began with it begin anew", "module", digest, "err", err)
+	}
 }
 
 // keepFiles makes sure that all modules that this host uses or has files of have young rows: something has named a
@@ -184,16 +214,14 @@ func (r *Retention) dropRows(ctx context.Context, now time.Time) {
 	if r.modules.rows == nil || now.Before(r.nextDrop) || !r.mayDrop() {
 		return
 	}
-	r.nextDrop = now.Add(rowAge / 4)
+	r.nextDrop = now.Add(rowAge) // also after a failure: the names are all records of turns
 	limited, cancel := context.WithTimeoutCause(ctx, dropFor, errRoundTime)
 	defer cancel()
 	n, err := r.dropOldRows(limited)
 	if n > 0 {
 		r.log.Info("dropped modules on the server that nothing names any more", "modules", n)
 	}
-	if err == nil {
-		r.nextDrop = now.Add(rowAge)
-	} else if ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		r.log.Warn("cannot drop the modules on the server that nothing names", "err", err)
 	}
 }
@@ -231,7 +259,7 @@ func (r *Retention) dropOldRows(ctx context.Context) (n int, err error) {
 }
 
 // CopyRows writes the modules that have rows to a directory, which is made if there are any, and leaves modules that
-// are there alone. It skips damaged ones, whose faults it returns by digest.
+// are there alone. It skips those that are damaged, or kept by a later version, whose faults it returns by digest.
 func CopyRows(ctx context.Context, rows ModuleRows, to ModuleDir) (damaged map[string]error, err error) {
 	list, err := rows.ListModules(ctx, 0)
 	if err != nil {
@@ -240,7 +268,7 @@ func CopyRows(ctx context.Context, rows ModuleRows, to ModuleDir) (damaged map[s
 	damaged = map[string]error{}
 	for _, row := range list {
 		err := copyRow(ctx, rows, to, row.Digest)
-		if isGone(err) {
+		if isGone(err) || errors.Is(err, sqlite.ErrLaterModule) {
 			damaged[row.Digest] = err
 		} else if err != nil {
 			return damaged, err

@@ -145,7 +145,13 @@ func TestModuleRowRefused(t *testing.T) {
 		t.Errorf("made anew: %q, %v", data, err)
 	}
 	changeRows(t, dsn, `UPDATE modules SET body = '\x7f'`)
-	if damaged, err := CopyRows(t.Context(), one.rows, ModuleDir(t.TempDir())); !isDamaged(damaged[digest]) || err != nil {
+	if err := os.Remove(other.dir.path(digest)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.read(t.Context(), digest); !errors.Is(err, sqlite.ErrLaterModule) || isGone(err) {
+		t.Errorf("of a later version: %v", err)
+	}
+	if damaged, err := CopyRows(t.Context(), one.rows, ModuleDir(t.TempDir())); !errors.Is(damaged[digest], sqlite.ErrLaterModule) || err != nil {
 		t.Errorf("copied: %v, %v", damaged, err)
 	}
 }
@@ -194,6 +200,33 @@ func (r *fetchedRows) TouchModules(ctx context.Context, digests []string) (map[s
 		return nil, swarm.ErrUnavailable
 	}
 	return r.ModuleRows.TouchModules(ctx, digests)
+}
+
+// slowRows have a module that does not arrive in time.
+type slowRows struct {
+	ModuleRows
+	slow string
+}
+
+func (r *slowRows) AddModule(ctx context.Context, digest string, data []byte) error {
+	if digest == r.slow {
+		return fmt.Errorf("keep module %s: %w", digest, swarm.ErrUnavailable)
+	}
+	return r.ModuleRows.AddModule(ctx, digest, data)
+}
+
+// TestRowsBesideSlow: a large module that does not arrive in time holds up the row of no smaller one.
+func TestRowsBesideSlow(t *testing.T) {
+	t.Parallel()
+	s := newSharedModules(t, pgtest.Schema(t))
+	large := strings.Repeat("large ", 10)
+	texts := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	mustKeep(t, s, append(texts, large)...)
+	s.rows = &slowRows{s.rows, digestOf([]byte(large))}
+	s.keepFiles(t.Context())
+	if got := rowsOf(t, s, texts...); len(got) != len(texts) {
+		t.Errorf("rows of %v", got)
+	}
 }
 
 // TestModuleRowAway: a module is not given up while its row cannot be read.
@@ -268,6 +301,32 @@ func TestLoadKeepsRows(t *testing.T) {
 	}
 }
 
+// TestLoadMendsFile: a module whose file is damaged at its length has a sound file and a row after it was loaded.
+func TestLoadMendsFile(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Schema(t)
+	rows := newSharedModules(t, dsn).rows
+	h, _ := newTestLibrary(t, func(cfg *config.Config, o *LoaderOptions, _ func() (*config.Config, error)) *config.Config {
+		o.Rows = rows
+		return cfg
+	})
+	s, script := h.opt.Loader.modules, guests.Bytes(t, "plugins/script")
+	path := s.dir.path(digestOf(script))
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, make([]byte, len(script)), 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	changeRows(t, dsn, "DELETE FROM modules")
+	if _, err := h.opt.Loader.Load(t.Context(), h.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if got := rowsOf(t, s, string(script)); len(got) != 1 {
+		t.Error("it has no row")
+	}
+	if _, err := s.dir.Read(digestOf(script), s.caps); err != nil {
+		t.Error(err)
+	}
+}
+
 // newTestRetention is the retention of a host that prunes nothing and drops rows.
 func newTestRetention(s *moduleStore, named func(context.Context) (map[string]bool, error)) *Retention {
 	return &Retention{
@@ -328,6 +387,9 @@ func TestRowsDropped(t *testing.T) {
 	work("another version", 0, "used", "named", "old")
 	alike, unread = true, errors.New("damaged")
 	work("unread names", 1, "used", "named", "old")
+	if r.work(t.Context(), now.Add(rowAge/2)); reads != 1 {
+		t.Errorf("names that cannot be read were read %d times in an hour", reads)
+	}
 	unread = nil
 	work("old", 1, "used", "named")
 	work("touched", 0, "used", "named")

@@ -34,6 +34,10 @@ type moduleStore struct {
 	mu sync.Mutex
 	// used are the digests that this host has loaded: turns may name them at any time.
 	used map[string]bool
+	// sources read modules again from what this host has loaded them from.
+	sources map[string]func() ([]byte, error)
+	// damaged are modules without a row whose file is damaged, as far as they were logged.
+	damaged map[string]bool
 	// pinned counts the turns that are run again on a digest: it stays loaded.
 	pinned map[string]int
 }
@@ -57,7 +61,10 @@ func newModuleStore(data string, engine *wasm.Engine, caps binary.Caps, p *progr
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, caps: caps, log: slog.New(slog.DiscardHandler), fetching: newCtxMutex(), programs: p, used: map[string]bool{}, pinned: map[string]int{}}, nil
+	return &moduleStore{
+		dir: dir, engine: engine, caps: caps, log: slog.New(slog.DiscardHandler), fetching: newCtxMutex(), programs: p,
+		used: map[string]bool{}, sources: map[string]func() ([]byte, error){}, damaged: map[string]bool{}, pinned: map[string]int{},
+	}, nil
 }
 
 // Module loads a module by its digest and keeps it loaded until ctx ends.
@@ -118,6 +125,7 @@ func (s *moduleStore) closeUnused(ctx context.Context, wanted map[string]bool) e
 		}
 		if done {
 			delete(s.used, digest)
+			delete(s.sources, digest)
 		}
 	}
 	return nil
@@ -138,6 +146,13 @@ func (s *moduleStore) save(digest string, data []byte) error {
 		return fmt.Errorf("keep a copy of module %s: %w", digest, err)
 	}
 	return nil
+}
+
+// setSource sets what reads a module again.
+func (s *moduleStore) setSource(digest string, read func() ([]byte, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources[digest] = read
 }
 
 // unused lists the copies of modules that this host has not loaded.
