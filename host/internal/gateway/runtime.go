@@ -122,11 +122,14 @@ type Event struct {
 	Type    string // its foreign type
 	Out     bool   // sent, not received
 	Text    []byte // the message as it came or went; only its size and hash are recorded
-	// Verdict is accepted, duplicate, refused, delivered or failed; Reason is why.
+	// Verdict is accepted, duplicate, refused, delivered, failed or [SentOn]; Reason is why.
 	Verdict string
 	Reason  string
 	Task    string
 }
+
+// SentOn is the verdict of a message that came for another host.
+const SentOn = "sent on"
 
 // WithOutcome returns the event with the verdict and the reason of what was tried: an
 // error refuses a message that came, and fails one that was sent.
@@ -134,6 +137,8 @@ func (e Event) WithOutcome(duplicate bool, err error) Event {
 	switch {
 	case err != nil && e.Out:
 		e.Verdict, e.Reason = "failed", err.Error()
+	case errors.Is(err, ErrElsewhere):
+		e.Verdict = SentOn
 	case err != nil:
 		e.Verdict, e.Reason = "refused", err.Error()
 	case e.Out:

@@ -25,6 +25,8 @@ type call struct {
 	identifyErr error
 	// isHop is set for a request from another host, which has charged the limits.
 	isHop bool
+	// forwards is set for the request of a mount that another host can answer.
+	forwards bool
 	// ownKey is the key of a post without one; see hopKey.
 	ownKey string
 	// token is the caller's credential, empty on a route that needs none.

@@ -21,18 +21,23 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	w.route = cmp.Or(m.Method, "*") + " " + m.Pattern
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	c := &call{h: h, w: w, cancel: cancel}
+	c := &call{h: h, w: w, cancel: cancel, isHop: h.opt.OtherHosts.isHop(r, h.opt.Now()), forwards: h.forwardsMount(m, r)}
 	c.r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	c.leave = func() {}
 	defer func() { c.leave() }()
 	if err := c.admitMount(m); err != nil {
+		c.noteStopping(err)
 		h.fail(w, c.r, err)
 		return
 	}
 	body := c.boundBody(m)
 	defer body.release()
 	w.staysOpen = m.Streams
-	m.Handler.ServeHTTP(w, c.r)
+	if err := c.serveMount(m); err != nil {
+		c.noteStopping(err)
+		h.fail(w, c.r, err)
+		return
+	}
 	if w.status == 0 && body.err != nil {
 		h.fail(w, c.r, h.bodyFault(body.err, c.bodyTooLarge(m)))
 		return
@@ -73,6 +78,9 @@ func (c *call) admitMount(m Mount) (err error) {
 // limits of its principal, whoever else is at the address.
 func (c *call) admitUnproven() error {
 	if !strings.HasPrefix(strings.ToLower(c.r.Header.Get("Authorization")), "bearer ") {
+		if c.isHop {
+			return nil
+		}
 		if wait, ok := c.h.byAddress.Check(c.w.address); !ok {
 			return c.h.tooManyRequests(wait)
 		}
@@ -114,7 +122,9 @@ func (c *call) proveMounted() error {
 	c.w.Header().Set("Cache-Control", "no-store")
 	who, ok, err := auth.Principal{}, false, error(nil)
 	if len(c.r.Header.Values("Authorization")) == 0 {
-		who, ok, err = c.h.opt.Certificates.Principal(c.r.TLS)
+		if who, ok = c.hopCaller(); !ok {
+			who, ok, err = c.h.opt.Certificates.Principal(c.r.TLS)
+		}
 	}
 	switch {
 	case err != nil:
@@ -229,6 +239,9 @@ func Status(err error) (status, retryAfter int) {
 // has not identified the caller, which counts by itself, and records that the handler has
 // refused the caller.
 func (c *call) chargeMount(m Mount) {
+	if c.isHop {
+		return
+	}
 	byHandler := m.Proof == HandlerProof && !c.identified
 	if byHandler {
 		c.h.byAddress.Charge(c.w.address)
@@ -251,9 +264,11 @@ func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxB
 // mountBody is the body of a mounted request: bounded, and paced as other bodies.
 type mountBody struct {
 	io.ReadCloser
-	r   *pacedBody // nil for a stream of messages
-	w   *recorder
-	err error // why it could not be read to its end
+	r *pacedBody // nil for a stream of messages
+	w *recorder
+	// keep gets what is read, nil for a body that is not kept. A kept one counts until release.
+	keep *[]byte
+	err  error // why it could not be read to its end
 }
 
 // boundBody bounds the body of the request.
@@ -264,6 +279,9 @@ func (c *call) boundBody(m Mount) *mountBody {
 		return b
 	}
 	if c.r.Body != http.NoBody {
+		if c.forwards {
+			b.keep = &c.body
+		}
 		b.r = c.pace(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.mountLimit(m)))
 		c.r.Body = b
 	}
@@ -272,10 +290,15 @@ func (c *call) boundBody(m Mount) *mountBody {
 
 func (b *mountBody) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
+	if b.keep != nil {
+		*b.keep = append(*b.keep, p[:n]...)
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		b.w.clearReadDeadline()
-		b.r.release()
+		if b.keep == nil {
+			b.r.release()
+		}
 	case err != nil:
 		b.err = err
 		if isOfBody(err) { // net/http has a text alone for a short body of HTTP/2

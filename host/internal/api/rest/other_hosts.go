@@ -51,10 +51,12 @@ func NewOtherHosts(owners Owners, key []byte, wait time.Duration) *OtherHosts {
 }
 
 // Headers between hosts. proofHeader proves that another host has charged the limits of the caller,
-// hopKeyHeader is the key of a post without one, and elsewhereHeader names the task of a refusal.
+// hopKeyHeader is the key of a post without one, callerHeader is the caller who has shown a client
+// certificate to the other host, and elsewhereHeader names the task of a refusal.
 const (
 	proofHeader     = "Skep-Hop"
 	hopKeyHeader    = "Skep-Hop-Key"
+	callerHeader    = "Skep-Hop-Caller"
 	elsewhereHeader = "Skep-Elsewhere"
 	// stoppingHeader marks the refusal of a host that stops.
 	stoppingHeader = "Skep-Stopping"
@@ -72,6 +74,9 @@ func (o *OtherHosts) proof(r *http.Request, now time.Time) string {
 func (o *OtherHosts) sign(r *http.Request, at string) string {
 	mac := hmac.New(sha256.New, o.key)
 	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", at, r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"))
+	if caller := r.Header.Get(callerHeader); caller != "" {
+		fmt.Fprintf(mac, "\n%s", caller)
+	}
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

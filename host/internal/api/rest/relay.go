@@ -80,7 +80,7 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 			}
 			task = moved.Task
 		}
-		if c.w.status != 0 && !c.w.isEvents() {
+		if c.w.status != 0 && (c.forwards || !c.w.isEvents()) {
 			panic(http.ErrAbortHandler) // a part of an answer must not look whole
 		}
 		if reached && time.Since(began) > relayPause { // a host had it until now
@@ -129,6 +129,7 @@ func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
 	req.Host = c.r.Host
 	req.Header.Set("X-Request-Id", c.w.id)
 	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
+	c.setHopCaller(req.Header)
 	req.Header.Set(proofHeader, c.h.opt.OtherHosts.proof(req, c.h.opt.Now()))
 	return c.h.opt.OtherHosts.client.Do(req)
 }
@@ -177,7 +178,7 @@ func (c *call) watchOwner(ctx context.Context, cancel context.CancelCauseFunc, u
 // those that a host makes itself.
 var oneHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader,
+	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader, callerHeader,
 }
 
 func forwardedHeader(h http.Header) http.Header {
@@ -202,7 +203,11 @@ func (c *call) copyAnswer(answer *http.Response) error {
 	} else if answer.StatusCode != http.StatusOK {
 		return errOwnerChanged
 	}
-	if c.w.isEvents() {
+	switch {
+	case c.forwards:
+		c.copyPieces(answer.Body)
+		return nil
+	case c.w.isEvents():
 		return c.copyEvents(bufio.NewReader(answer.Body))
 	}
 	if _, err := io.Copy(c.w, answer.Body); err != nil {

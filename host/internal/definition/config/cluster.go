@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -52,8 +54,21 @@ func (d *decoder) cluster(file *table, c *Config) Cluster {
 	if !knowsCallers(file.table("auth")) {
 		d.atKey(t.location, "cluster needs callers that all hosts know; add [[auth.keys]], [auth.jwt] or [auth.endpoints]: a key that a host makes for itself is the host's own")
 	}
-	if len(c.Gateways) > 0 {
-		d.atKey(t.location, "cluster cannot be together with [gateways]: what they remember of conversations is one host's; remove one of the tables")
-	}
+	d.checkShared(file, c.Gateways)
 	return k
+}
+
+// checkShared refuses the gateways that hosts which share a server cannot serve.
+func (d *decoder) checkShared(file *table, gateways []Gateway) {
+	names, subs := file.named("gateways")
+	for _, g := range gateways {
+		at := subs[slices.Index(names, g.Name)]
+		kind, _ := d.protocol(g.Name)
+		if kind.alone != "" {
+			d.atKey(at.location, fmt.Sprintf("[gateways.%s] cannot be together with [cluster]: %s; remove one of the tables", g.Name, kind.alone))
+		}
+		if own, ok := g.Protocol.(*A2A); ok {
+			own.checkShared(at)
+		}
+	}
 }

@@ -21,7 +21,14 @@ func TestCluster(t *testing.T) {
 		"plain":      {store + keys + "[cluster]\nadvertise = \"http://10.0.0.4:8000\"\n", "cluster.advertise sends the tokens of callers over plain http"},
 		"hasty":      {store + keys + "[cluster]\n" + url + "beat = \"3s\"\n", "cluster.ttl must be at least three times cluster.beat"},
 		"strangers":  {store + "[cluster]\n" + url, "cluster needs callers that all hosts know"},
-		"gateway":    {store + keys + "[cluster]\n" + url + "[gateways.mcp]\n", "cluster cannot be together with [gateways]"},
+		"mcp":        {store + keys + "[cluster]\n" + url + "[gateways.mcp]\n", ""},
+		"a2a":        {store + keys + "[cluster]\n" + url + "[gateways.a2a]\npush = false\nsign_cards = false\n", ""},
+		"pushes":     {store + keys + "[cluster]\n" + url + "[gateways.a2a]\nsign_cards = false\n", "[gateways.a2a] together with [cluster] needs push = false: only the host"},
+		"signs":      {store + keys + "[cluster]\n" + url + "[gateways.a2a]\npush = false\nsign_cards = true\n", "needs sign_cards = false: each host has a key of its own"},
+		"acp":        {store + keys + "[cluster]\n" + url + "[gateways.acp]\n", "[gateways.acp] cannot be together with [cluster]: mailboxes"},
+		"amp":        {store + keys + "[cluster]\n" + url + "[gateways.amp]\n", "[gateways.amp] cannot be together with [cluster]: the answers"},
+		"iacp":       {store + keys + "[cluster]\n" + url + "[gateways.iacp]\n", "[gateways.iacp] cannot be together with [cluster]: its connections"},
+		"uamp":       {store + keys + "[cluster]\n" + url + "[gateways.uamp]\n", "[gateways.uamp] cannot be together with [cluster]: its keys"},
 		"unknown":    {store + keys + "[cluster]\n" + url + "tll = \"6s\"\n", "did you mean"},
 	} {
 		t.Run(name, func(t *testing.T) {

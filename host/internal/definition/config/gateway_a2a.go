@@ -23,6 +23,25 @@ var a2aProtocol = protocol{
 	partner: func() Keys { return new(A2APartner) },
 }
 
+// checkShared refuses what hosts that share a server cannot do together. t is the gateway's table.
+func (a *A2A) checkShared(t *table) {
+	for _, c := range []struct {
+		on       bool
+		key, why string
+	}{
+		{a.Push, "push", "only the host that was asked would push, and none after its loss"},
+		{a.SignCards, "sign_cards", "each host has a key of its own"},
+	} {
+		at := t.location
+		if t.has(c.key) {
+			at = t.child(c.key)
+		}
+		if c.on {
+			t.d.atKey(at, fmt.Sprintf("[gateways.a2a] together with [cluster] needs %s = false: %s", c.key, c.why))
+		}
+	}
+}
+
 // Settings are the keys of the gateway.
 func (a *A2A) Settings() []Setting {
 	return []Setting{

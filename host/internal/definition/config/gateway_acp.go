@@ -44,6 +44,7 @@ func (f HeaderFields) Raw() map[string]json.RawMessage {
 
 var acpProtocol = protocol{
 	called: true, rights: []string{"ask", "tell", "relay"}, maxBody: check.MaxMessage, maxDepth: 64,
+	alone:   "mailboxes and open connections are one host's",
 	keys:    func() Keys { return new(ACP) },
 	partner: func() Keys { return new(ACPPartner) },
 	check:   gatewayReader.checkMQTT,

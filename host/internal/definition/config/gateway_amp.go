@@ -26,6 +26,7 @@ type AMPPartner struct {
 
 var ampProtocol = protocol{
 	called: true, signs: true, rights: []string{"ask", "tell", "broadcast", "register", "contexts", "relay"}, maxBody: 16 * MiB,
+	alone:   "the answers that it waits for, notices and open connections are one host's",
 	keys:    func() Keys { return new(AMP) },
 	partner: func() Keys { return new(AMPPartner) },
 	check:   gatewayReader.checkAMP,

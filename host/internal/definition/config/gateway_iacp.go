@@ -31,6 +31,7 @@ type IACPPartner struct {
 
 var iacpProtocol = protocol{
 	called: true, lacks: []string{"hold"}, rights: roleRights["admin"], maxBody: 16 * MiB,
+	alone:   "its connections are one host's",
 	keys:    func() Keys { return new(IACP) },
 	partner: func() Keys { return new(IACPPartner) },
 	check:   gatewayReader.checkIACP,

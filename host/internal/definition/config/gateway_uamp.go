@@ -41,6 +41,7 @@ var bindings = []string{BindingHTTP, BindingSocket, BindingGRPC, BindingHTTP3}
 
 var uampProtocol = protocol{
 	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
+	alone:   "its keys, subscriptions and open connections are one host's",
 	keys:    func() Keys { return new(UAMP) },
 	partner: func() Keys { return new(UAMPPartner) },
 	check:   gatewayReader.checkUAMP,

@@ -45,8 +45,8 @@ func (g *Gateway) protocolError(err error) error {
 // word for it; gRPC has.
 type unavailable struct{ err error }
 
-func (u unavailable) Error() string { return u.err.Error() }
-func (unavailable) Unwrap() error   { return a2a.ErrServerError }
+func (u unavailable) Error() string   { return u.err.Error() }
+func (u unavailable) Unwrap() []error { return []error{a2a.ErrServerError, u.err} }
 
 // GRPCStatus is what package status looks for.
 func (u unavailable) GRPCStatus() *status.Status {

@@ -23,10 +23,12 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 		return gateway.Exchange{}, err
 	}
 	unique := a.ID == ""
-	if unique {
+	if f := swarm.ForwardingOf(ctx); unique && f != nil {
+		a.ID, unique = f.Key, false // it may come again, through another host
+	} else if unique {
 		a.ID = uuid.NewString()
 	}
-	if err := d.checkRate(c, a); err != nil {
+	if err := d.checkRate(ctx, c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
 	blobs := d.blobs(a)
@@ -42,8 +44,16 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 
 // checkRate refuses a caller that sends too much. What the host has fetched itself, as the
 // answer to an outbox message, does not count.
-func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
+func (d *Door) checkRate(ctx context.Context, c gateway.Caller, a gateway.Ask) error {
 	if a.Of != nil && !a.Sent {
+		return nil
+	}
+	return d.checkRequestRate(ctx, c)
+}
+
+// checkRequestRate is checkCallerRate for a request that another host may have counted.
+func (d *Door) checkRequestRate(ctx context.Context, c gateway.Caller) error {
+	if f := swarm.ForwardingOf(ctx); f != nil && f.Charged {
 		return nil
 	}
 	return d.checkCallerRate(c)
@@ -113,7 +123,7 @@ func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, i
 	}
 	receipt, err := d.opt.Swarm.Submit(ctx, p)
 	if err != nil {
-		return gateway.Exchange{}, foreignError(err)
+		return gateway.Exchange{}, foreignError(ctx, err)
 	}
 	x := newExchange(c, receipt)
 	x.Agent = cmp.Or(x.Agent, p.Entrypoint)
@@ -129,7 +139,7 @@ func (d *Door) askAsRealm(ctx context.Context, c gateway.Caller, a gateway.Ask, 
 	in.Wrapper.Payload.RoutingInfo, in.Blobs = info, blobs
 	got, err := d.opt.Swarm.Receive(ctx, in)
 	if err != nil {
-		return gateway.Exchange{}, foreignError(err)
+		return gateway.Exchange{}, foreignError(ctx, err)
 	}
 	if len(got.Exchanges) == 0 { // nothing is owed
 		return gateway.Exchange{ID: a.ID, Task: got.Task, Conversation: got.Task.Task, Duplicate: got.Duplicate}, nil

@@ -62,5 +62,9 @@ func (d *Door) Renew(c gateway.Caller) (gateway.Caller, error) { return d.opt.Re
 // State is [gateway.Runtime]'s.
 func (d *Door) State() state.Store { return d.opt.State }
 
-// Record is [gateway.Runtime]'s.
-func (d *Door) Record(e gateway.Event) { d.opt.Record(e) }
+// Record is [gateway.Runtime]'s. A message for another host is recorded there.
+func (d *Door) Record(e gateway.Event) {
+	if e.Verdict != gateway.SentOn {
+		d.opt.Record(e)
+	}
+}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -31,8 +32,10 @@ type refusal struct {
 func (e *refusal) Error() string   { return e.text }
 func (e *refusal) Unwrap() []error { return []error{e.kind, e.err} }
 
-// foreignError is an error of the runtime as gateways have it.
-func foreignError(err error) error {
+// foreignError is an error of the runtime as gateways have it. A task elsewhere is noted
+// in the request, which another host may answer.
+func foreignError(ctx context.Context, err error) error {
+	swarm.ForwardingOf(ctx).Note(err)
 	for _, k := range kinds {
 		if err != nil && errors.Is(err, k.from) {
 			return &refusal{k.to, err.Error(), err}

@@ -29,7 +29,7 @@ func newExchange(c gateway.Caller, r *swarm.Receipt) gateway.Exchange {
 func (d *Door) Find(ctx context.Context, c gateway.Caller, id string) (gateway.Exchange, error) {
 	for _, name := range d.swarms(c) {
 		r, err := d.opt.Swarm.FindExchange(ctx, principal(c).Instance(name), d.name, exchangeKey(c, id))
-		switch err := foreignError(err); {
+		switch err := foreignError(ctx, err); {
 		case err == nil:
 			return newExchange(c, r), nil
 		case !isUnknown(err):
@@ -44,14 +44,14 @@ func (d *Door) Asked(ctx context.Context, c gateway.Caller, response swarm.Deliv
 	key := cmp.Or(response.Answers, swarm.RemoteKey(c.Realm, response.Wrapper.Payload.ID))
 	r, err := d.opt.Swarm.FindExchange(ctx, response.Task.InstanceKey, d.name, key)
 	if err != nil {
-		return gateway.Exchange{}, foreignError(err)
+		return gateway.Exchange{}, foreignError(ctx, err)
 	}
 	return newExchange(c, r), nil
 }
 
 // List is [gateway.Runtime]'s.
 func (d *Door) List(ctx context.Context, c gateway.Caller, before string, limit int) (list []gateway.Exchange, err error) {
-	if err := d.checkCallerRate(c); err != nil {
+	if err := d.checkRequestRate(ctx, c); err != nil {
 		return nil, err
 	}
 	var from swarm.Submission
@@ -68,7 +68,7 @@ func (d *Door) List(ctx context.Context, c gateway.Caller, before string, limit 
 		}
 		receipts, err := d.opt.Swarm.Exchanges(ctx, principal(c).Instance(name), d.name, from, limit-len(list))
 		if err != nil {
-			return nil, foreignError(err)
+			return nil, foreignError(ctx, err)
 		}
 		for _, r := range receipts {
 			list = append(list, newExchange(c, r))
@@ -97,7 +97,7 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 	}
 	s, err := d.opt.Swarm.LookExchange(ctx, x.Receipt, swarm.Event{})
 	if err != nil {
-		return gateway.Answer{}, false, foreignError(err)
+		return gateway.Answer{}, false, foreignError(ctx, err)
 	}
 	if s.Answer.Cursor == 0 && len(s.Needs) == 0 {
 		return gateway.Answer{}, false, nil
@@ -124,7 +124,7 @@ func (d *Door) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, er
 	}
 	s, err := d.opt.Swarm.WaitExchange(ctx, x.Receipt, nil)
 	if err != nil {
-		return gateway.Answer{}, foreignError(err)
+		return gateway.Answer{}, foreignError(ctx, err)
 	}
 	return d.meteredAnswer(ctx, s, x)
 }
@@ -142,7 +142,7 @@ func (d *Door) Cancel(ctx context.Context, c gateway.Caller, id, reason string) 
 	if reason != "" {
 		by += ": " + reason
 	}
-	return foreignError(d.opt.Swarm.CancelExchange(ctx, x.Receipt, by))
+	return foreignError(ctx, d.opt.Swarm.CancelExchange(ctx, x.Receipt, by))
 }
 
 // newAnswer is the state of an exchange as its caller may see it.

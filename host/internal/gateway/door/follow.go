@@ -34,7 +34,7 @@ func (d *Door) openFeed(ctx context.Context, x gateway.Exchange) (*swarm.Feed, e
 	}
 	feed, err := d.opt.Swarm.Follow(ctx, x.Task, max(0, x.Cursor-1))
 	if err != nil {
-		return nil, foreignError(err)
+		return nil, foreignError(ctx, err)
 	}
 	feed.StayOpenDuringPauses()
 	feed.CheckAtReplacements(func() error { return d.checkVisible(x) })
@@ -53,7 +53,7 @@ func (d *Door) FollowEach(ctx context.Context, of []gateway.Exchange) (gateway.S
 	}
 	feed, err := d.opt.Swarm.Follow(ctx, of[0].Task, max(0, begin-1))
 	if err != nil {
-		return nil, foreignError(err)
+		return nil, foreignError(ctx, err)
 	}
 	feed.StayOpenDuringPauses()
 	feed.CheckAtReplacements(func() error { return d.checkVisible(of...) })
@@ -75,7 +75,7 @@ type stream struct {
 func (s stream) Next(ctx context.Context) (gateway.Piece, error) {
 	p, err := s.Stream.Next(ctx)
 	if err != nil {
-		return p, foreignError(err)
+		return p, foreignError(ctx, err)
 	}
 	if err := s.door.checkVisible(s.of...); err != nil {
 		return gateway.Piece{}, err

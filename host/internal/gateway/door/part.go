@@ -55,7 +55,7 @@ func (d *Door) Blob(ctx context.Context, x gateway.Exchange, ref gateway.PartRef
 			if err != nil {
 				err = fmt.Errorf("read the blob %s: %w", ref.Blob, err)
 			}
-			return data, foreignError(err)
+			return data, foreignError(ctx, err)
 		}
 	}
 	return nil, unknown("the answer names no blob %s", ref.Blob)

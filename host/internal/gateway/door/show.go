@@ -15,7 +15,7 @@ func (d *Door) Show(ctx context.Context, of swarm.Delivery, piece gateway.Piece)
 	if piece.Kind == gateway.Progress {
 		req = abi.EmitRequest{Progress: &abi.Progress{Text: piece.Text, Fraction: piece.Fraction}}
 	}
-	return foreignError(d.opt.Swarm.ShowForeign(ctx, of.Task, of.Wrapper.Payload.Recipient().Name, req))
+	return foreignError(ctx, d.opt.Swarm.ShowForeign(ctx, of.Task, of.Wrapper.Payload.Recipient().Name, req))
 }
 
 // Waits is [gateway.Runtime]'s.
@@ -24,5 +24,5 @@ func (d *Door) Waits(ctx context.Context, of swarm.Delivery) (bool, error) {
 	if errors.Is(err, swarm.ErrNotFound) {
 		return false, nil
 	}
-	return waits, foreignError(err)
+	return waits, foreignError(ctx, err)
 }

@@ -57,9 +57,10 @@ func requestOf(req mcp.Request) *request {
 	return nil
 }
 
-// context is ctx that also ends with the credential and the session.
+// context is ctx that also ends with the credential and the session. Another host can answer the
+// request unless that is of a session.
 func (q *request) context(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(swarm.WithForwarding(ctx, swarm.ForwardingOf(q.over)))
 	stop := context.AfterFunc(q.over, func() { cancel(context.Cause(q.over)) })
 	return ctx, func() {
 		stop()
