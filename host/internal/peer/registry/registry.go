@@ -57,7 +57,7 @@ type Registry struct {
 	saving sync.Mutex
 	// unsaved is what the file lacks; guarded by saving.
 	unsaved unsaved
-	// records are the store's, by name, as this host has read them last. Holders of changing and saving replace them.
+	// records are the store's, by name, as this host has read them last. Who holds changing or saving may read them, who holds both may change them.
 	records map[string]Record
 
 	mu      sync.Mutex

@@ -119,6 +119,7 @@ func (r *Registry) readStore(ctx context.Context) error {
 	defer r.saving.Unlock()
 	fixed := slices.DeleteFunc(r.Entries(), func(e Entry) bool { return !e.Fixed })
 	r.setRecords(fixed, records)
+	r.records = records
 	return nil
 }
 
@@ -139,7 +140,6 @@ func (r *Registry) setRecords(fixed []Entry, records map[string]Record) {
 		all = append(all, e)
 	}
 	others := slices.DeleteFunc(before, func(e Entry) bool { return e.Fixed || !e.Volatile || indexOf(all, e.Name) >= 0 })
-	r.records = records
 	r.setEntries(r.addFree(all, others), tokens)
 }
 

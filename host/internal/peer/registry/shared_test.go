@@ -346,3 +346,27 @@ func TestSharedStoreHangs(t *testing.T) {
 		t.Errorf("after the change: %+v", list)
 	}
 }
+
+// TestSharedReloadBesideChanges: a reload waits for no change, and both go by what was read (the race detector looks on).
+func TestSharedReloadBesideChanges(t *testing.T) {
+	t.Parallel()
+	url := unhealthySwarm(t)
+	_, a, _ := hostsOf(t)
+	register(t, a, registry.Request{Name: "depot", BaseURL: url})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			a.SetStatic([]registry.Static{{Name: "yard", BaseURL: url}})
+		}
+	}()
+	for range 20 {
+		if _, err := a.Remove(t.Context(), "absent", true); err == nil {
+			t.Error("an unknown swarm was removed")
+		}
+	}
+	<-done
+	if got := names(a); !slices.Equal(got, []string{"yard", "depot"}) {
+		t.Errorf("known are %q", got)
+	}
+}
