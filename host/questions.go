@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -22,8 +21,7 @@ func (h *Host) openQuestions(context.Context) error {
 	if q.Webhook == "" {
 		return nil
 	}
-	endpoint, _, _ := strings.Cut(q.Webhook, "?")
-	transport, closeConns, err := operatorTransport("[questions]", endpoint, h.opt.Network)
+	transport, closeConns, err := operatorTransport("[questions]", q.Origin(), h.opt.Network)
 	if err != nil {
 		return fmt.Errorf("questions.webhook: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -51,13 +52,17 @@ func (d *hostDoctor) callOthers(ctx context.Context, cfg *config.Config) error {
 }
 
 // probe makes a request without a body, and returns the status of its answer.
-func probe(ctx context.Context, c *egress.Client, p egress.Policy, url string, headers map[string]string) (int, error) {
-	grant, err := egress.ParseGrant(url)
+func probe(ctx context.Context, c *egress.Client, p egress.Policy, address string, headers map[string]string) (int, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0, err
+	}
+	grant, err := egress.ParseGrant(u.Scheme + "://" + u.Host)
 	if err != nil {
 		return 0, err
 	}
 	p.Grants, p.PrivateNames = []egress.Grant{grant}, p.AllowPrivate
-	answer, broken := c.Fetch(ctx, p, "", abi.FetchRequest{Method: http.MethodGet, URL: url, Headers: headers})
+	answer, broken := c.Fetch(ctx, p, "", abi.FetchRequest{Method: http.MethodGet, URL: address, Headers: headers})
 	if broken != nil {
 		return 0, broken
 	}
@@ -113,13 +118,11 @@ func isServerError(status int) bool {
 // callWebhook looks whether the receiver of questions answers. It gets no message, so any answer but a
 // fault of its own will do.
 func (d *hostDoctor) callWebhook(ctx context.Context, c *egress.Client, q config.Questions) {
-	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true}, q.Webhook, nil)
+	status, err := probe(ctx, c, egress.Policy{AllowPrivate: true, NoPublicHTTP: true, HidePath: true}, q.Webhook, nil)
 	const fix = "start it, or correct webhook; what waits for people is posted for a day"
 	switch {
 	case err != nil:
-		shown, _, _ := strings.Cut(q.Webhook, "?")                   // errors have no query
-		reason := strings.ReplaceAll(err.Error(), shown, q.Origin()) // its path may be a secret
-		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", "the receiver of questions cannot be reached: "+reason, fix)
+		d.add(diagnosis.WebhookSilent, diagnosis.Error, "[questions]", fmt.Sprintf("the receiver of questions cannot be reached: %v", err), fix)
 	case isServerError(status):
 		d.add(diagnosis.WebhookSilent, diagnosis.Warning, "[questions]", fmt.Sprintf("the receiver of questions answers %d %s", status, http.StatusText(status)), fix)
 	}

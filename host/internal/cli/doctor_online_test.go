@@ -11,7 +11,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"skep/host/internal/definition/config"
 	"skep/host/internal/diagnosis"
+	"skep/host/internal/turn/egress"
 )
 
 // serveOthers serves what the file of a patient calls: a peer, a model with the key "good",
@@ -61,7 +63,7 @@ func notesTable(url string) string {
 }
 
 func webhookTable(url string) string {
-	return "[questions]\nwebhook = \"" + url + "/health\"\nsecret = \"env::HOOK_SECRET\"\n"
+	return "[questions]\nwebhook = \"" + url + "/health?sig=planted\"\nsecret = \"env::HOOK_SECRET\"\n"
 }
 
 const noteAction = "[actions.read_note]\nsource = \"mcp:notes/read_note\"\n"
@@ -118,6 +120,19 @@ func TestDoctorNamesRefusedToken(t *testing.T) {
 		found, code := p.diagnose()
 		if len(found) != 1 || found[0].ID != diagnosis.ToolServerSilent || found[0].Subject != "[mcp.notes]" || !strings.Contains(found[0].Message, want) || strings.Contains(found[0].Message, "last-year") {
 			t.Errorf("%d %+v, want %q", code, found, want)
+		}
+	}
+}
+
+// TestDoctorHidesWebhookPath: no finding about a webhook has its path or its query, however long they are.
+func TestDoctorHidesWebhookPath(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{"short": "", "long": strings.Repeat("x", 300)} {
+		var d hostDoctor
+		q := config.Questions{Webhook: nowhere + "/planted" + path + "?sig=planted"}
+		d.callWebhook(t.Context(), egress.New(egress.Options{}), q)
+		if len(d.found) != 1 || !strings.Contains(d.found[0].Message, nowhere+" refused the connection") || strings.Contains(d.found[0].Message, "planted") {
+			t.Errorf("%s: %+v", name, d.found)
 		}
 	}
 }

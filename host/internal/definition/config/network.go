@@ -67,6 +67,10 @@ func (t *table) exactURL(key string) string {
 		t.d.atValue(v.location, fmt.Sprintf(`%s must be a URL as in "https://hive.example", which %s is not`, v.path, v.shown))
 		return ""
 	}
+	if strings.Contains(v.text, "#") {
+		t.d.atValue(v.location, v.path+" must be a URL without a fragment: no server gets what follows #; remove it, or write %23 for a # that is part of the path or query")
+		return ""
+	}
 	t.d.checkCalled(v)
 	return v.text
 }

@@ -73,6 +73,8 @@ type Policy struct {
 	// NoPublicHTTP refuses http URLs at public addresses, where everyone on the path can
 	// read the request. Private addresses that the policy opens stay reachable over http.
 	NoPublicHTTP bool
+	// HidePath leaves the path out of errors, for URLs whose path may be a secret.
+	HidePath bool
 	// TLS, if set, has the authorities that vouch for the host in place of the client's,
 	// and the certificate that the host is shown. Its connections serve one request each.
 	TLS *tls.Config `json:"-"`

@@ -171,7 +171,12 @@ func (h *hop) contextError(ctx context.Context) *abi.Error {
 }
 
 // displayURL is the URL of the hop for messages, without the query.
-func (h *hop) displayURL() string { return truncate(h.scrub.Text(h.target.origin() + h.target.path)) }
+func (h *hop) displayURL() string {
+	if h.policy.HidePath {
+		return truncate(h.target.origin())
+	}
+	return truncate(h.scrub.Text(h.target.origin() + h.target.path))
+}
 
 // grantError names the grant that the hop needs: its method and, unless the path must be
 // shortened, its path. prefix explains where the URL came from.
