@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"skep/host/internal/definition/config"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry/logexport"
 	"skep/host/internal/telemetry/otlp"
@@ -59,7 +60,7 @@ func (h *Host) openCollector(ctx context.Context) error {
 		if h.exported, err = logexport.Open(ctx, collector); err != nil {
 			return err
 		}
-		h.teed = h.exported.Tee(h.opt.Logger)
+		h.teed = h.exported.Tee(h.opt.Logger, h.opt.Config.Console.Look == config.LookFree)
 	}
 	h.traces, err = trace.Open(ctx, trace.Options{Collector: collector, Ratio: t.Sample, Queue: t.SpanQueue})
 	return err

@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"host/internal/api/listener":               {"host/internal/pathcheck"},
 	"host/internal/api/http3":                  {"host/internal/api/listener"},
 	"host/internal/turn/mcp/toolpin":           {},
-	"host/internal/turn/mcp":                   {"abi", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
+	"host/internal/turn/mcp":                   {"abi", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
 	"host/internal/definition/config":          {"host/internal/gateway/uamp/did", "host/internal/gateway/uamp/seal", "host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/gateway/wire", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
 	"host/internal/definition/config/generate": {"host/internal/definition/config"},
 	"host/internal/definition/narrowing":       {"host/internal/definition/config", "spec/mail"},

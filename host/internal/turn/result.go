@@ -97,6 +97,13 @@ func failureText(out []byte) string {
 	return Clip(string(out), MaxMessage)
 }
 
+// Output is what a program has written, as an attribute of a log. It may quote a tenant's content, and
+// does not leave the host with the log.
+type Output string
+
+// KeepInHost marks the value for logs that are sent.
+func (Output) KeepInHost() {}
+
 // Clip bounds a text from an agent to a number of bytes and makes it valid UTF-8.
 func Clip(text string, most int) string {
 	if len(text) > most {

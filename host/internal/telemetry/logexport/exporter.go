@@ -52,10 +52,11 @@ func Open(ctx context.Context, to otlp.Collector) (*Exporter, error) {
 	return e, nil
 }
 
-// Tee returns a log whose records are sent, too. Its level is that of the log.
-func (e *Exporter) Tee(log *slog.Logger) *slog.Logger {
+// Tee returns a log whose records are sent, too. Its level is that of the log. Values with a method
+// KeepInHost are sent only if withOutput is set.
+func (e *Exporter) Tee(log *slog.Logger, withOutput bool) *slog.Logger {
 	remote := otelslog.NewHandler("skep", otelslog.WithLoggerProvider(e.provider), otelslog.WithVersion(e.version))
-	return slog.New(tee{log.Handler(), remote})
+	return slog.New(tee{log.Handler(), remote, withOutput})
 }
 
 // Register adds the counts of records to a registry. A nil exporter has none.

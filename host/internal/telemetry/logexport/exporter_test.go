@@ -18,9 +18,10 @@ import (
 	"skep/host/internal/hosttest"
 	"skep/host/internal/telemetry/logexport"
 	"skep/host/internal/telemetry/otlp"
+	"skep/host/internal/turn"
 )
 
-func open(t *testing.T, endpoint string, local slog.Handler) (*logexport.Exporter, *slog.Logger) {
+func open(t *testing.T, endpoint string, local slog.Handler, withOutput bool) (*logexport.Exporter, *slog.Logger) {
 	t.Helper()
 	e, err := logexport.Open(t.Context(), otlp.Collector{
 		Endpoint: endpoint, Timeout: time.Minute, Transport: http.DefaultTransport, Logger: slog.New(slog.DiscardHandler),
@@ -28,7 +29,7 @@ func open(t *testing.T, endpoint string, local slog.Handler) (*logexport.Exporte
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, e.Tee(slog.New(local))
+	return e, e.Tee(slog.New(local), withOutput)
 }
 
 // hidden has a secret in a field that JSON leaves out, and one in a field that hides itself.
@@ -45,7 +46,7 @@ func TestRecords(t *testing.T) {
 	collector := hosttest.StartCollector(t)
 	var local bytes.Buffer
 	var level slog.LevelVar
-	e, log := open(t, collector.URL, slog.NewJSONHandler(&local, &slog.HandlerOptions{Level: &level}))
+	e, log := open(t, collector.URL, slog.NewJSONHandler(&local, &slog.HandlerOptions{Level: &level}), false)
 	const planted = "planted-secret"
 	secret := config.Secret(planted)
 	log.Debug("below the level")
@@ -74,6 +75,71 @@ func TestRecords(t *testing.T) {
 	log.Info("after the end") // goes nowhere
 }
 
+// What a program has written goes to the collector only where the operator may read it.
+func TestOutputOfPrograms(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		withOutput bool
+		want       string
+	}{"held": {false, "[not sent]"}, "sent": {true, "planted"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			collector := hosttest.StartCollector(t)
+			var local bytes.Buffer
+			e, log := open(t, collector.URL, slog.NewTextHandler(&local, nil), c.withOutput)
+			log.With("of", turn.Output("planted")).Info("written", "line", turn.Output("planted"), slog.Group("g", "in", turn.Output("planted")))
+			records := collector.WaitLogs(t, 1)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, key := range []string{"of", "line", "g.in"} {
+				if got := records[0].Attributes[key]; got != c.want || !strings.Contains(local.String(), key+"=planted") {
+					t.Errorf("%s is %q, want %q; the log has %s", key, got, c.want, &local)
+				}
+			}
+			if raw, _ := collector.Received(); bytes.Contains(raw, []byte("planted")) != c.withOutput {
+				t.Errorf("the collector has %s", raw)
+			}
+		})
+	}
+}
+
+// unlucky panics when it is encoded.
+type unlucky struct{}
+
+func (unlucky) MarshalJSON() ([]byte, error) { panic("no luck") }
+
+// nilError panics where it is nil.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// resolved panics when its value is asked for.
+type resolved struct{}
+
+func (resolved) LogValue() slog.Value { panic("no value") }
+
+// A value that panics when it is encoded is written as such in both logs, as [slog.JSONHandler] does.
+func TestValueThatPanics(t *testing.T) {
+	t.Parallel()
+	collector := hosttest.StartCollector(t)
+	var local bytes.Buffer
+	e, log := open(t, collector.URL, slog.NewJSONHandler(&local, nil), false)
+	log.With("of", (*nilError)(nil)).Warn("it fails", "err", (*nilError)(nil), "all", unlucky{}, "value", resolved{})
+	records := collector.WaitLogs(t, 1)
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{"of": "<nil>", "err": "<nil>", "all": "!PANIC: no luck"} {
+		if got := records[0].Attributes[name]; got != want || !strings.Contains(local.String(), want) {
+			t.Errorf("%s is %q, want %q; the log has %s", name, got, want, &local)
+		}
+	}
+	if got := records[0].Attributes["value"]; !strings.Contains(got, "LogValue panicked") {
+		t.Errorf("value is %q", got)
+	}
+}
+
 // A collector that is dead or does not answer holds no line of the log up, and no more than the queue
 // waits in memory: what it misses is counted, and the end does not wait for it.
 func TestDeadCollector(t *testing.T) {
@@ -88,7 +154,7 @@ func TestDeadCollector(t *testing.T) {
 	for name, url := range map[string]string{"slow": slow.URL, "dead": dead.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, log := open(t, url, slog.DiscardHandler)
+			e, log := open(t, url, slog.DiscardHandler, false)
 			log = slog.New(enabled{log.Handler()})
 			const lines, least = 4000, 4000 - 512 - 1024
 			for range lines {

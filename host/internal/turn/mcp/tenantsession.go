@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host/internal/turn"
 )
 
 // Limits of a tenant's use of one server.
@@ -208,7 +209,7 @@ func (st *tenantSession) dropSession(ses *session) {
 		return
 	}
 	st.recordFailure(ses.conn.failureReason(), 0)
-	st.server.log.Warn("a session broke", "tenant", st.tenant, "why", st.server.scrub.Text(ses.conn.failureReason()))
+	st.server.log.Warn("a session broke", "tenant", st.tenant, "why", turn.Output(st.server.scrub.Text(ses.conn.failureReason())))
 	st.server.runBackground(ses.close)
 }
 

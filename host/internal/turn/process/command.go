@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+
+	"skep/host/internal/turn"
 )
 
 // Roles of the host's executable for a command, after [Command].
@@ -80,7 +82,7 @@ func (w *words) line() {
 	}
 	w.last = text
 	if w.written++; w.written <= maxLines {
-		w.log.Info("the command says", "line", text)
+		w.log.Info("the command says", "line", turn.Output(text))
 	}
 	if w.written == maxLines {
 		w.log.Warn("a command has written its most lines; the others are lost", "lines", maxLines)

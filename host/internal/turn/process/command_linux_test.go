@@ -139,9 +139,12 @@ func TestCommandWords(t *testing.T) {
 	log := &logged{}
 	secret := "hunter2-" + strings.Repeat("s", 40)
 	r := sh(t, `i=0; while [ $i -lt 1200 ]; do echo "line $i" >&2; i=$((i+1)); done`, func(l *process.CommandLine) {
-		l.Logger = slog.New(slog.NewTextHandler(log, nil))
+		l.Logger = slog.New(slog.NewTextHandler(log, heldOutput))
 	})
 	<-r.Done()
+	if n := strings.Count(log.String(), `line="held: line `); n != 1000 {
+		t.Errorf("%d lines stay in the host", n)
+	}
 	if n := strings.Count(log.String(), "the command says"); n != 1000 || !strings.Contains(log.String(), "the others are lost") {
 		t.Errorf("%d lines", n)
 	}

@@ -171,10 +171,18 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.text.Write(b)
 }
 
-// What a process writes reaches the log only so far, and as text.
+// heldOutput writes "held" before what a collector does not get.
+var heldOutput = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	if text, is := a.Value.Any().(turn.Output); is {
+		a.Value = slog.StringValue("held: " + string(text))
+	}
+	return a
+}}
+
+// What a process writes reaches the log only so far, and as text, and does not leave the host.
 func TestFloodIsBounded(t *testing.T) {
 	log := &counted{}
-	p := openWith(t, process.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	p := openWith(t, process.Options{Logger: slog.New(slog.NewTextHandler(log, heldOutput))})
 	if note, exit := ask(t, t.Context(), p, "flood", ""); note != "written" || exit != nil {
 		t.Fatalf("%q %v", note, exit)
 	}
@@ -186,6 +194,9 @@ func TestFloodIsBounded(t *testing.T) {
 	defer log.mu.Unlock()
 	if log.lines < 1000 || log.lines > 1010 || log.text.Len() > 1<<20 || !strings.Contains(log.text.String(), "has written its most lines") {
 		t.Errorf("%d lines of %d bytes", log.lines, log.text.Len())
+	}
+	if n := strings.Count(log.text.String(), `line="held: `); n != 1000 {
+		t.Errorf("%d lines are kept in the host", n)
 	}
 	if strings.Contains(log.text.String(), "\x1b") {
 		t.Error("an escape sequence is in the log")

@@ -327,7 +327,7 @@ func (l *outputLog) line() {
 	}
 	l.last = text
 	if l.written++; l.written <= maxLines {
-		l.log.Info("subprocess", "line", text)
+		l.log.Info("subprocess", "line", turn.Output(text))
 	}
 	if l.written == maxLines {
 		l.log.Warn("a subprocess has written its most lines; the others are lost", "lines", maxLines)

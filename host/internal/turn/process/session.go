@@ -150,7 +150,7 @@ func (s *session) runOp(op abi.Op, req []byte) ([]byte, *abi.Error) {
 	case s.starting && op != abi.OpLog:
 		return nil, abi.Errorf(abi.CodeDenied, op, "start", "%s is not granted while a module starts", op)
 	case s.starting:
-		s.log.Debug("module log at start", "line", printable(string(req), maxLine))
+		s.log.Debug("module log at start", "line", turn.Output(printable(string(req), maxLine)))
 		return []byte("{}"), nil
 	case s.turn.Ops == nil:
 		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host has no ops")

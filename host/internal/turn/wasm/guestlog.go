@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"skep/abi"
+	"skep/host/internal/turn"
 )
 
 // guestLog collects a guest's output on descriptors 1 and 2, line by line.
@@ -88,7 +89,7 @@ func (l *guestLog) reset() { *l = guestLog{emit: l.emit} }
 // log while the module starts.
 func (r *run) logLine(fd int, line string) {
 	if r.starting || r.turn.Ops == nil {
-		r.log.Debug("module output", "module", r.module.digest, "line", line)
+		r.log.Debug("module output", "module", r.module.digest, "line", turn.Output(line))
 		return
 	}
 	req := abi.LogRequest{Level: "info", Message: line, Fields: map[string]any{"stream": "stdout"}}

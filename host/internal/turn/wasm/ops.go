@@ -148,7 +148,7 @@ func (r *run) callWhileStarting(op abi.Op, req []byte) ([]byte, *abi.Error) {
 	if op != abi.OpLog {
 		return nil, turn.NotGranted(op)
 	}
-	r.log.Debug("module log at start", "module", r.module.digest, "line", turn.Clip(string(req), maxLogLine))
+	r.log.Debug("module log at start", "module", r.module.digest, "line", turn.Output(turn.Clip(string(req), maxLogLine)))
 	return []byte("{}"), nil
 }
 
