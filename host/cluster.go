@@ -56,7 +56,7 @@ func (h *Host) openShared(ctx context.Context, opt sqlite.Options) error {
 	h.life = datadir.NewLife(h.opt.DataDir)
 	c := h.opt.Config.Cluster
 	h.member, err = cluster.Join(ctx, cluster.Options{
-		Life: h.life, Prior: prior,
+		Life: h.life, Prior: prior, Swarm: h.opt.Config.Swarm.Name,
 		DSN: h.opt.Config.Store.DSN.Reveal(), HID: h.store.HID(), Address: c.Advertise, Beat: c.Beat, TTL: c.TTL, Version: h.opt.Version, Logger: h.logOf("store"),
 	})
 	joined.Store(h.member)

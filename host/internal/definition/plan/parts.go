@@ -14,12 +14,11 @@ import (
 var machinesOwn = []string{"ca_file", "client_cert", "client_key", "ca", "certificate", "key"}
 
 // Parts returns digests of all that a reload can take over, by kind and name: hosts with the same parts do the
-// same. The swarm's name is among them: hosts of two swarms cannot share tasks. Secrets and files of a machine are left
-// out, which may differ by host.
+// same. Secrets and files of a machine are left out, which may differ by host.
 func Parts(c *config.Config) map[string]string {
 	parts := map[string]string{}
 	for _, it := range items(c) {
-		if it.restart && (it.kind != "swarm" || it.name != "name") {
+		if it.restart {
 			continue
 		}
 		shown := it.shown

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestParts: hosts have the same parts unless a reload can take over in what they differ, but for secrets, or they are of
-// two swarms.
+// TestParts: hosts have the same parts unless a reload can take over in what they differ, but for secrets.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	const peer = "[peers.depot]\nbase_url = \"https://d.example\"\n[tenants"
@@ -16,7 +15,6 @@ func TestParts(t *testing.T) {
 		{`kv = "agent"`, `kv = "task"`, "grant boss.kv"},
 		{"the secret", "another", ""},
 		{"tasks = 5", "tasks = 6", ""},
-		{`name = "hive"`, `name = "other"`, "swarm name"},
 		{"[tenants", "[server]\ndebug = true\n[tenants", ""},
 		{"[tenants", "[limits]\ntask_messages = 0\n[tenants", "limit limits.task_messages"},
 		{"[tenants", peer, "peer depot"},

@@ -119,7 +119,7 @@ func (m *Member) checkParts(text string, parts map[string]string) error {
 // mostDiffering bounds how many differences are told.
 const mostDiffering = 8
 
-// swarmNamePart is the part that builds before had not: without it on one side nothing can be told.
+// swarmNamePart is a part that some builds put in force: the name is compared by [Member.checkSwarm].
 const swarmNamePart = "swarm name"
 
 func differing(a, b map[string]string) (names []string) {

@@ -79,6 +79,8 @@ func (h *testHost) Losing(_ context.Context, list []Slot) error {
 const (
 	testBeat = time.Second
 	testTTL  = 6 * time.Second
+
+	testSwarm = "hive"
 )
 
 // joinHost starts a host on a database.
@@ -110,7 +112,7 @@ func joinAt(t *testing.T, dsn string, own time.Time, life, prior string) *testHo
 		t.Fatal(err)
 	}
 	h.Member, err = Join(t.Context(), Options{
-		DSN: dsn, HID: h.writer.HID(), Address: fmt.Sprint("http://host-", h.writer.HID()), Beat: testBeat, TTL: testTTL,
+		DSN: dsn, HID: h.writer.HID(), Address: fmt.Sprint("http://host-", h.writer.HID()), Beat: testBeat, TTL: testTTL, Swarm: testSwarm,
 		Now: func() time.Time { return h.clock.now }, Life: life, Prior: prior,
 	})
 	if err != nil {

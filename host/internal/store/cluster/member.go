@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS beats (
 	hid     BIGINT PRIMARY KEY,
 	n       BIGINT NOT NULL,
 	address TEXT NOT NULL
-) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables + auditTables + loadTables
+) WITH (fillfactor = 50);` + deathTables + configTables + rosterTables + auditTables + loadTables + nameTables
 
 // makeSlots makes the slots the first time.
 func makeSlots() string {
@@ -95,6 +95,9 @@ func Join(ctx context.Context, opts Options) (_ *Member, err error) {
 		}
 	}()
 	if err := m.moves.exec(ctx, tables+makeSlots()); err != nil {
+		return nil, err
+	}
+	if err := m.checkSwarm(ctx); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(m.checkSlots(ctx), m.beginClock(ctx)); err != nil {

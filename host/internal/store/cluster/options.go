@@ -13,6 +13,8 @@ type Options struct {
 	DSN string
 	// HID is the host's number, which its groups of writes have, too.
 	HID int64
+	// Swarm is the name of the host's swarm. All hosts are of one.
+	Swarm string
 	// Address is where the other hosts reach this one.
 	Address string
 	// Version is the version of skep, Features the highest feature level that it has, default [Features].
