@@ -73,10 +73,17 @@ func (m *Member) setOthersLoads(others map[string]int64) {
 	m.loads.others = others
 }
 
-// replaceLoads replaces a host's numbers. Rows that have not changed are not written.
-const replaceLoads = `WITH gone AS (DELETE FROM loads WHERE hid = $1 AND name <> ALL($2::bytea[]))
-	INSERT INTO loads SELECT $1, * FROM unnest($2::bytea[], $3::bigint[])
+// addLoads is a host's numbers that are there. Rows that have not changed are not written.
+const addLoads = `INSERT INTO loads SELECT $1, * FROM unnest($2::bytea[], $3::bigint[])
 	ON CONFLICT (hid, name) DO UPDATE SET n = excluded.n WHERE loads.n <> excluded.n`
+
+// replaceLoads replaces all of a host's numbers, changeLoads those that have changed. Names are never searched one by
+// one in a list: there may be tens of thousands.
+const (
+	replaceLoads = `WITH gone AS (DELETE FROM loads WHERE hid = $1 AND NOT EXISTS
+		(SELECT FROM unnest($2::bytea[]) AS own (name) WHERE own.name = loads.name)) ` + addLoads
+	changeLoads = `WITH gone AS (DELETE FROM loads WHERE hid = $1 AND name = ANY($4::bytea[])) ` + addLoads
+)
 
 // writeLoads writes this host's numbers if they have changed, all at once: the others see none of them missing.
 func (m *Member) writeLoads(ctx context.Context) error {
@@ -84,13 +91,30 @@ func (m *Member) writeLoads(ctx context.Context) error {
 	if m.loads.shown != nil && maps.Equal(own, m.loads.shown) {
 		return nil
 	}
-	names, numbers := make([][]byte, 0, len(own)), make([]int64, 0, len(own))
-	for name, n := range own {
-		names, numbers = append(names, []byte(name)), append(numbers, n)
+	names, numbers, gone := loadChanges(own, m.loads.shown)
+	text, args := replaceLoads, []any{m.opts.HID, names, numbers}
+	if m.loads.shown != nil {
+		text, args = changeLoads, append(args, gone)
 	}
-	if err := m.beats.exec(ctx, replaceLoads, m.opts.HID, names, numbers); err != nil {
+	if err := m.beats.exec(ctx, text, args...); err != nil {
 		return err
 	}
 	m.loads.shown = own
 	return nil
+}
+
+// loadChanges returns the names that are new in own or have other numbers than shown, and those that are gone.
+func loadChanges(own, shown map[string]int64) (names [][]byte, numbers []int64, gone [][]byte) {
+	names, numbers, gone = [][]byte{}, []int64{}, [][]byte{} // nil would be NULL
+	for name, n := range own {
+		if before, ok := shown[name]; !ok || before != n {
+			names, numbers = append(names, []byte(name)), append(numbers, n)
+		}
+	}
+	for name := range shown {
+		if _, ok := own[name]; !ok {
+			gone = append(gone, []byte(name))
+		}
+	}
+	return names, numbers, gone
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"skep/host/internal/store/pgtest"
@@ -87,4 +89,24 @@ func TestLoadsFail(t *testing.T) {
 	wantOthersLoad(t, a, "x", 4)
 	wantOthersLoad(t, b, "x", 3)
 	wantOthersLoad(t, b, "old", 0)
+}
+
+// TestLoadsDifference: a host that shows many names sends the others those that have changed.
+func TestLoadsDifference(t *testing.T) {
+	t.Parallel()
+	const many = 30_000
+	shown := map[string]int64{"gone": 1}
+	for n := range int64(many) {
+		shown[fmt.Sprint(n)] = n
+	}
+	own := maps.Clone(shown)
+	own["7"] = 8
+	delete(own, "gone")
+	names, numbers, gone := loadChanges(own, shown)
+	if len(names) != 1 || string(names[0]) != "7" || !slices.Equal(numbers, []int64{8}) || len(gone) != 1 || string(gone[0]) != "gone" {
+		t.Errorf("sent are %d names, %d numbers and %d names that are gone", len(names), len(numbers), len(gone))
+	}
+	if names, numbers, gone := loadChanges(own, nil); len(names) != many || len(numbers) != many || len(gone) != 0 {
+		t.Errorf("where nothing is known, %d names, %d numbers and %d that are gone are sent", len(names), len(numbers), len(gone))
+	}
 }
