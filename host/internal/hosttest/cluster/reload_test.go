@@ -148,7 +148,7 @@ func (s *reloadSite) wantRefusal(t *testing.T, at, of int, says ...string) {
 }
 
 // TestReload: a reload at one host puts the file in force on all. One that a host cannot follow, because it
-// lacks a module or has another file, changes nothing anywhere.
+// lacks a module or has another file, changes nothing anywhere. A host of another swarm does not start beside them.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	s := reloadSiteOf(t, 3)
@@ -189,6 +189,19 @@ func TestReload(t *testing.T) {
 	}
 	if got := s.wantAll(t, now); got != before {
 		t.Errorf("the first file is another one: %s, before %s", got, before)
+	}
+	s.wantNoOther(t, 2)
+}
+
+// wantNoOther wants a host that is started again with a file of another swarm to end.
+func (s *reloadSite) wantNoOther(t *testing.T, host int) {
+	t.Helper()
+	p := s.hosts[host]
+	p.Kill()
+	s.write(strings.Replace(hosttest.ScriptSwarm, `name = "hive"`, `name = "other"`, 1), host)
+	p.Start()
+	if code, log := p.End(); code <= 0 || !strings.Contains(log, "the tasks of swarm") {
+		t.Errorf("a host of another swarm has ended with code %d: %s", code, log)
 	}
 }
 
