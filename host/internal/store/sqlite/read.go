@@ -17,7 +17,7 @@ import (
 
 // Load implements [swarm.TaskLog].
 func (s *Store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
-	st, err := reread(ctx, s.readers, func(ctx context.Context, answered func()) (stored, error) {
+	st, err := reread(ctx, s.readers.patience, func(ctx context.Context, answered func()) (stored, error) {
 		return s.readers.load(ctx, answered, key)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -223,7 +223,7 @@ type storedTurn struct {
 
 // Record implements [swarm.TurnJournal].
 func (s *Store) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
-	st, err := reread(ctx, s.readers, func(ctx context.Context, answered func()) (storedTurn, error) {
+	st, err := reread(ctx, s.readers.patience, func(ctx context.Context, answered func()) (storedTurn, error) {
 		return s.readers.record(ctx, answered, key, turn)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -28,18 +28,18 @@ var errNoAnswer = errors.New("the PostgreSQL server does not answer")
 // query is a question that may be asked again: its connection may break before it is answered
 // and in the midst of the rows.
 type query struct {
-	r   *readers
-	ask func(context.Context) (*sql.Rows, error)
+	patience time.Duration
+	ask      func(context.Context) (*sql.Rows, error)
 }
 
 // query makes a query of a statement.
 func (r *readers) query(stmt *sql.Stmt, args ...any) query {
-	return query{r, func(ctx context.Context) (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }}
+	return query{r.patience, func(ctx context.Context) (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }}
 }
 
 // queryText makes a query of a text.
 func (r *readers) queryText(text string, args ...any) query {
-	return query{r, func(ctx context.Context) (*sql.Rows, error) { return r.db.QueryContext(ctx, text, args...) }}
+	return query{r.patience, func(ctx context.Context) (*sql.Rows, error) { return r.db.QueryContext(ctx, text, args...) }}
 }
 
 // first scans the first row, without one it returns [sql.ErrNoRows].
@@ -50,7 +50,7 @@ func (q query) first(ctx context.Context, into ...any) error {
 
 // readFirst reads the first row of a query, without one it returns [sql.ErrNoRows].
 func readFirst[T any](ctx context.Context, q query, scan func(*sql.Rows) (T, error)) (T, error) {
-	return reread(ctx, q.r, func(ctx context.Context, answered func()) (v T, err error) {
+	return reread(ctx, q.patience, func(ctx context.Context, answered func()) (v T, err error) {
 		rows, err := q.ask(ctx)
 		answered()
 		if err != nil {
@@ -69,7 +69,7 @@ func readFirst[T any](ctx context.Context, q query, scan func(*sql.Rows) (T, err
 
 // readRows reads all rows of a query.
 func readRows[T any](ctx context.Context, q query, scan func(*sql.Rows) (T, error)) ([]T, error) {
-	return reread(ctx, q.r, func(ctx context.Context, answered func()) ([]T, error) {
+	return reread(ctx, q.patience, func(ctx context.Context, answered func()) ([]T, error) {
 		rows, err := q.ask(ctx)
 		answered()
 		return collect(rows, err, scan)
@@ -78,21 +78,21 @@ func readRows[T any](ctx context.Context, q query, scan func(*sql.Rows) (T, erro
 
 // readRowsUntil reads rows as long as a scan wants them, which begins anew with each attempt.
 func readRowsUntil[T any](ctx context.Context, q query, scan func() func(*sql.Rows) (v T, more bool, err error)) ([]T, error) {
-	return reread(ctx, q.r, func(ctx context.Context, answered func()) ([]T, error) {
+	return reread(ctx, q.patience, func(ctx context.Context, answered func()) ([]T, error) {
 		rows, err := q.ask(ctx)
 		answered()
 		return collectUntil(rows, err, scan())
 	})
 }
 
-// reread reads, and again as long as the server is away and the patience of the readers lasts.
+// reread reads, and again as long as the server is away and the patience lasts, if there is any.
 // An attempt calls answered once the server has begun to answer: its length is not bounded
 // from then on. Afterwards the error is [swarm.ErrUnavailable].
-func reread[T any](ctx context.Context, r *readers, read func(ctx context.Context, answered func()) (T, error)) (T, error) {
-	if r.patience == 0 {
+func reread[T any](ctx context.Context, patience time.Duration, read func(ctx context.Context, answered func()) (T, error)) (T, error) {
+	if patience == 0 {
 		return read(ctx, func() {})
 	}
-	end := time.Now().Add(r.patience)
+	end := time.Now().Add(patience)
 	for pause := minRereadPause; ; pause = min(2*pause, maxRereadPause) {
 		v, err := readOnce(ctx, time.Until(end), read)
 		if err == nil || !postgres.IsAway(err) && !errors.Is(err, errNoAnswer) {

@@ -29,7 +29,9 @@ type wire struct {
 	holds atomic.Bool
 	// silent: answers do not arrive.
 	silent atomic.Bool
-	wg     sync.WaitGroup
+	// pause: the connection does not break, and the rest comes after it.
+	pause atomic.Int64
+	wg    sync.WaitGroup
 }
 
 // wireTo begins to pass connections on to the server of a DSN, and returns a DSN that leads there.
@@ -66,8 +68,9 @@ func wireTo(t *testing.T, dsn string) (*wire, string) {
 
 // answer passes answers of the server on.
 func (w *wire) answer(to, server net.Conn) {
-	b := make([]byte, 1<<16)
+	buffer := make([]byte, 1<<16)
 	for {
+		b := buffer
 		n, err := server.Read(b)
 		if err != nil {
 			return
@@ -81,7 +84,11 @@ func (w *wire) answer(to, server net.Conn) {
 				w.silent.Store(true)
 				continue
 			}
-			return
+			if w.pause.Load() == 0 {
+				return
+			}
+			time.Sleep(time.Duration(w.pause.Load()))
+			b, n = b[int64(n)+left:], int(-left)
 		}
 		if _, err := to.Write(b[:n]); err != nil {
 			return

@@ -148,12 +148,10 @@ func (m *ServerModules) ReadModule(ctx context.Context, digest string, maxSize i
 	}
 	var size int64
 	var body []byte
-	limited, cancel := context.WithTimeoutCause(ctx, m.limit(min(maxSize, MaxServerModule)), errNoAnswer)
-	defer cancel()
-	err = m.readers.queryText(readModule, maxSize, name).first(limited, &size, &body)
+	q := m.readers.queryText(readModule, maxSize, name)
+	q.patience = m.limit(min(maxSize, MaxServerModule))
+	err = q.first(ctx, &size, &body)
 	switch {
-	case err != nil && ctx.Err() == nil && limited.Err() != nil: // in the midst of the body
-		return nil, fmt.Errorf("read %s: %w: %w", what, swarm.ErrUnavailable, err)
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, fmt.Errorf("%s: %w", what, fs.ErrNotExist)
 	case err != nil:

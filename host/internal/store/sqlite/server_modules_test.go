@@ -213,8 +213,9 @@ func TestServerModulesAway(t *testing.T) {
 	}
 }
 
-// TestServerModuleSilent: a read whose answer stops in its midst, while its connection stays, ends.
-func TestServerModuleSilent(t *testing.T) {
+// TestServerModuleSlow: a body may take longer than other answers. One that stops in its midst, while its connection
+// stays, ends.
+func TestServerModuleSlow(t *testing.T) {
 	t.Parallel()
 	w, dsn := wireTo(t, pgtest.Schema(t))
 	m := openShared(t, dsn).ServerModules()
@@ -223,7 +224,13 @@ func TestServerModuleSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAdd(t, m, string(text))
-	m.readers.patience = 500 * time.Millisecond
+	m.readers.patience = 200 * time.Millisecond
+	w.left.Store(256 << 10)
+	w.pause.Store(int64(300 * time.Millisecond))
+	w.armed.Store(true)
+	if _, err := m.ReadModule(t.Context(), testDigest(string(text)), 256<<20); err != nil {
+		t.Error(err)
+	}
 	w.left.Store(256 << 10)
 	w.holds.Store(true)
 	w.armed.Store(true)

@@ -135,7 +135,7 @@ func (s *Store) Modules(ctx context.Context) (map[string]bool, error) {
 }
 
 func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn int64, body []byte) error) error {
-	stmt, err := reread(ctx, s.readers, func(ctx context.Context, _ func()) (*sql.Stmt, error) {
+	stmt, err := reread(ctx, s.readers.patience, func(ctx context.Context, _ func()) (*sql.Stmt, error) {
 		return s.readers.db.PrepareContext(ctx, headersQuery)
 	})
 	if err != nil {

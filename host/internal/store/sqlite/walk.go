@@ -92,7 +92,7 @@ func (w *walk) close() error {
 func (s *Store) walk(ctx context.Context, tenant string, visit func([]item) error) (err error) {
 	w := newWalk(s.readers, visit)
 	defer func() { err = errors.Join(err, w.close()) }()
-	_, err = reread(ctx, s.readers, func(ctx context.Context, _ func()) (struct{}, error) {
+	_, err = reread(ctx, s.readers.patience, func(ctx context.Context, _ func()) (struct{}, error) {
 		return struct{}{}, prepare(ctx, s.readers.db, w.texts())
 	})
 	if err != nil {
