@@ -6,6 +6,9 @@ import (
 	"sync"
 )
 
+// ErrCallerLeft ends a request of another host whose caller has left.
+var ErrCallerLeft = errors.New("the caller has left")
+
 // Forwarding is of a request that another host can answer. Who handles the request notes what the
 // runtime has refused, and who has received it sends it to the other host. It is safe for
 // concurrent use.
@@ -14,6 +17,9 @@ type Forwarding struct {
 	Key string
 	// Charged is set where another host has charged the limits of the caller.
 	Charged bool
+	// Hop is set for a request that another host has sent: its end does not mean that the caller has
+	// left, unless its context has the cause [ErrCallerLeft].
+	Hop bool
 
 	mu       sync.Mutex
 	moved    *Elsewhere

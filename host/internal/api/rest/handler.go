@@ -34,6 +34,8 @@ type Handler struct {
 	bodies      *bodyLimiter
 	compressors *sync.Pool
 	counters    counters
+	// hops are the requests of mounts from other hosts that are answered now, each a *call, by their keys.
+	hops sync.Map
 
 	// The parts of the runtime, one for each group of routes.
 	swarms      Swarms

@@ -25,6 +25,12 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	c.r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	c.leave = func() {}
 	defer func() { c.leave() }()
+	untrack, isLeft := c.trackHop()
+	if isLeft {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	defer untrack()
 	if err := c.admitMount(m); err != nil {
 		c.noteStopping(err)
 		h.fail(w, c.r, err)

@@ -39,7 +39,7 @@ func (c *call) serveMount(m Mount) error {
 // tryMount runs the handler of a mount. An error means that it has answered nothing: another host
 // works on the task, or another host has sent the request and this one stops.
 func (c *call) tryMount(m Mount, body io.ReadCloser) error {
-	f := &swarm.Forwarding{Key: c.hopKey()[1:], Charged: c.isHop}
+	f := &swarm.Forwarding{Key: c.hopKey()[1:], Charged: c.isHop, Hop: c.isHop}
 	w := &heldWriter{recorder: c.w, forwarding: f, isHop: c.isHop}
 	header := c.w.Header().Clone()
 	r := c.r.WithContext(swarm.WithForwarding(c.ctx(), f))

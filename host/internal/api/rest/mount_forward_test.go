@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -266,5 +267,45 @@ func TestCallerOfAnotherHost(t *testing.T) {
 	other.header.Set("Skep-Hop-Caller", strings.Replace(named.header.Get("Skep-Hop-Caller"), "mill", "shop", 1))
 	if answer, body, _ := s.ask(t, 1, other); answer.StatusCode < 400 {
 		t.Errorf("with the proof of another caller: %d %s", answer.StatusCode, body)
+	}
+}
+
+// TestCallerLeavesAnotherHost: a host that has a request from another one learns that its caller has
+// left. That the other host has gone is not that.
+func TestCallerLeavesAnotherHost(t *testing.T) {
+	t.Parallel()
+	begun, causes := make(chan struct{}), make(chan error)
+	s := newTwoHosts(t, rest.BearerProof, func(s *twoHosts, host int, w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if !s.refuse(r, host) {
+			begun <- struct{}{}
+			<-r.Context().Done()
+			causes <- context.Cause(r.Context())
+		}
+	})
+	others := rest.NewOtherHosts(seenBy{s, 0}, []byte("a key of hosts"), time.Minute)
+	for host, want := range []error{swarm.ErrCallerLeft, context.Canceled} {
+		r, err := buildRequest(t.Context(), s.servers[host].URL, request{method: http.MethodPost, path: "/toy/a", token: aliceToken, body: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if host == 1 { // as the first host sends it
+			r.Header.Set("Skep-Hop-Key", "k")
+			r.Header.Set("Skep-Hop", others.Proof(r, time.Now()))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if answer, err := http.DefaultClient.Do(r.WithContext(ctx)); err == nil {
+				_ = answer.Body.Close()
+			}
+		}()
+		<-begun
+		leave()
+		if got := <-causes; got != want {
+			t.Errorf("by host %d: the request ends with %v, want %v", host, got, want)
+		}
+		<-ended
 	}
 }

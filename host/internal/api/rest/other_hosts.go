@@ -60,6 +60,8 @@ const (
 	elsewhereHeader = "Skep-Elsewhere"
 	// stoppingHeader marks the refusal of a host that stops.
 	stoppingHeader = "Skep-Stopping"
+	// leftHeader is set where the caller of the request with that key has left.
+	leftHeader = "Skep-Hop-Left"
 )
 
 // hopLife is how far the clocks of hosts may differ.
@@ -76,6 +78,9 @@ func (o *OtherHosts) sign(r *http.Request, at string) string {
 	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", at, r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"))
 	if caller := r.Header.Get(callerHeader); caller != "" {
 		fmt.Fprintf(mac, "\n%s", caller)
+	}
+	if left := r.Header.Get(leftHeader); left != "" {
+		fmt.Fprintf(mac, "\nleft %s %s", left, r.Header.Get(hopKeyHeader))
 	}
 	return hex.EncodeToString(mac.Sum(nil))
 }

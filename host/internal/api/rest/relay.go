@@ -106,8 +106,9 @@ func (c *call) relay(rt route, moved *swarm.Elsewhere) error {
 func (c *call) forwardTo(url string, task *swarm.TaskKey) (reached bool, err error) {
 	began := time.Now()
 	defer func() { c.h.countForward(began, reached, err) }()
-	ctx, cancel := context.WithCancelCause(c.ctx())
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx()))
 	defer cancel(nil)
+	defer c.endWithCaller(url, cancel)()
 	go c.watchOwner(ctx, cancel, url, *task)
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -121,7 +122,17 @@ func (c *call) forwardTo(url string, task *swarm.TaskKey) (reached bool, err err
 
 // sendTo sends the request to another host.
 func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), bytes.NewReader(c.body))
+	req, err := c.newHop(ctx, url, bytes.NewReader(c.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(proofHeader, c.h.opt.OtherHosts.proof(req, c.h.opt.Now()))
+	return c.h.opt.OtherHosts.client.Do(req)
+}
+
+// newHop returns the request as another host gets it, without a proof.
+func (c *call) newHop(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +141,7 @@ func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
 	req.Header.Set("X-Request-Id", c.w.id)
 	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
 	c.setHopCaller(req.Header)
-	req.Header.Set(proofHeader, c.h.opt.OtherHosts.proof(req, c.h.opt.Now()))
-	return c.h.opt.OtherHosts.client.Do(req)
+	return req, nil
 }
 
 // takeAnswer copies the answer of another host, unless that names another task or stops.
@@ -178,7 +188,7 @@ func (c *call) watchOwner(ctx context.Context, cancel context.CancelCauseFunc, u
 // those that a host makes itself.
 var oneHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader, callerHeader,
+	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader, callerHeader, leftHeader,
 }
 
 func forwardedHeader(h http.Header) http.Header {

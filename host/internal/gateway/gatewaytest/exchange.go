@@ -45,6 +45,7 @@ type exchange struct {
 // exchange that goes on.
 type accepted struct {
 	digest [32]byte
+	note   []byte
 	*exchange
 }
 
@@ -81,7 +82,7 @@ func (rt *Runtime) reply(c gateway.Caller, a gateway.Ask) (gateway.Exchange, err
 				return false
 			}
 			q.replied <- r
-			rt.exchanges[keyOf(c, a.ID)] = accepted{a.Digest, e}
+			rt.exchanges[keyOf(c, a.ID)] = accepted{a.Digest, a.Note, e}
 			found = true
 			return true
 		})
@@ -176,7 +177,7 @@ func (rt *Runtime) Find(_ context.Context, c gateway.Caller, id string) (gateway
 		return gateway.Exchange{}, fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
 	}
 	x := e.x
-	x.Duplicate = true
+	x.Duplicate, x.Note = true, e.note
 	return x, rt.failure("Find")
 }
 

@@ -149,7 +149,9 @@ func (rt *Runtime) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 		return gateway.Exchange{}, fmt.Errorf("the host stops: %w", gateway.ErrDraining)
 	default:
 	}
-	if a.ID == "" {
+	if f := swarm.ForwardingOf(ctx); a.ID == "" && f != nil {
+		a.ID = f.Key
+	} else if a.ID == "" {
 		a.ID = uuid.NewString()
 	}
 	if first, ok := rt.exchanges[keyOf(c, a.ID)]; ok {
@@ -236,7 +238,7 @@ func (rt *Runtime) begin(c gateway.Caller, a gateway.Ask, agent exposed) *exchan
 		}
 	}
 	e.asked = a
-	rt.exchanges[key] = accepted{a.Digest, e}
+	rt.exchanges[key] = accepted{a.Digest, a.Note, e}
 	rt.order = append(rt.order, e)
 	rt.running.Go(func() { e.end(agent.run(ctx, t)) })
 	return e

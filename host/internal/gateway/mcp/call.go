@@ -26,6 +26,8 @@ type call struct {
 	// task is the id of the task that the arguments continue.
 	task string
 	x    gateway.Exchange
+	// id is the id of a message that continues a task, empty for one that cannot come again.
+	id string
 	// recorded is set when the log of messages has the call.
 	recorded bool
 }
@@ -248,15 +250,24 @@ func isRefusal(err error) bool {
 
 var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied, gateway.ErrBusy, gateway.ErrDraining, gateway.ErrElsewhere}
 
-// ended is the error of a call that ended early. Unless the credential, the session or the
-// host ended it, the client did: by a notification, or without a session by closing the
-// connection.
+// ended is the error of a call that ended early.
 func (c *call) ended(err error) error {
-	if cause := context.Cause(c.q.over); cause != nil && !errors.Is(cause, context.Canceled) {
+	if !c.isLeft() {
 		return &jsonrpc.Error{Code: codeInvalidRequest, Message: "the call was cut off: its credential or session has ended, or the host stops", Data: encode(mayRepeat())}
 	}
 	c.cancel()
 	return err
+}
+
+// isLeft reports whether the client has ended the call, and not the credential, the session or a
+// host: by a notification, or without a session by closing the connection. The connection of a
+// request from another host is that host's.
+func (c *call) isLeft() bool {
+	cause := context.Cause(c.q.over)
+	if f := swarm.ForwardingOf(c.q.over); f != nil && f.Hop {
+		return errors.Is(cause, swarm.ErrCallerLeft)
+	}
+	return cause == nil || errors.Is(cause, context.Canceled)
 }
 
 // cancel withdraws the message of a call that the client cancelled.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // maxRecent is how many exchanges of a caller are searched for the exchanges of a task.
@@ -17,10 +19,19 @@ const maxRecent = 100
 // goOn continues a task by its id: with a message that answers an open question, or
 // without one to wait for the answer. done is false for a new message to the task.
 func (c *call) goOn(args arguments) (res *mcp.CallToolResult, done bool, err error) {
+	given := args.Message != "" || args.input != nil
+	if given {
+		before, known, err := c.findBefore()
+		if err != nil {
+			return nil, false, err
+		}
+		if known {
+			return c.repeat(args, before)
+		}
+	}
 	if c.x, err = c.last(args.TaskID); err != nil {
 		return nil, false, err
 	}
-	given := args.Message != "" || args.input != nil
 	a, _, err := c.lookAt(c.x)
 	switch {
 	case err != nil:
@@ -38,6 +49,77 @@ func (c *call) goOn(args arguments) (res *mcp.CallToolResult, done bool, err err
 		return nil, false, nil
 	}
 	res, err = c.answer(args, a)
+	return res, true, err
+}
+
+// answered is the note of an answer: the exchange that it goes on with, and what was asked in it.
+type answered struct {
+	Exchange  string         `json:"exchange"`
+	Questions []openQuestion `json:"questions,omitempty"`
+}
+
+// openQuestion is a question without its text.
+type openQuestion struct {
+	ID   string `json:"id"`
+	Call string `json:"call,omitempty"`
+}
+
+// note is the note of an answer to some of the questions. So many that it would be too long are left
+// out: a repeat then only waits.
+func (c *call) note(questions []gateway.Question) []byte {
+	note := answered{Exchange: c.x.ID}
+	for _, question := range questions {
+		note.Questions = append(note.Questions, openQuestion{question.ID, question.Call})
+	}
+	raw := encode(note)
+	if len(raw) > gateway.MaxNote {
+		note.Questions = nil
+		raw = encode(note)
+	}
+	return raw
+}
+
+// findBefore finds what the message of the call was taken as when it came before: an answer has a
+// note. The task may have gone on since, and ask something else.
+func (c *call) findBefore() (note answered, known bool, err error) {
+	if c.id, err = c.messageID(); err != nil {
+		return note, false, err
+	}
+	if f := swarm.ForwardingOf(c.ctx); c.id == "" && f != nil {
+		c.id = f.Key
+	}
+	if c.id == "" {
+		return note, false, nil
+	}
+	x, err := c.g.rt.Find(c.ctx, c.q.caller, c.id)
+	if errors.Is(err, gateway.ErrUnknown) {
+		return note, false, nil
+	}
+	_ = json.Unmarshal(x.Note, &note) // a message that answers nothing has none
+	return note, err == nil, err
+}
+
+// repeat goes on with a call whose message came before. done is false for one that answered nothing:
+// it is sent again, and the runtime finds that.
+func (c *call) repeat(args arguments, before answered) (res *mcp.CallToolResult, done bool, err error) {
+	if before.Exchange == "" {
+		return nil, false, nil
+	}
+	if c.x, err = c.g.rt.Find(c.ctx, c.q.caller, before.Exchange); err != nil {
+		return nil, false, err
+	}
+	if c.x.Conversation != args.TaskID || !c.tool.isAsked(c.x) {
+		return nil, false, fmt.Errorf("the message was for another task or agent: %w", gateway.ErrConflict)
+	}
+	if len(before.Questions) == 0 {
+		res, err = c.finish()
+		return res, true, err
+	}
+	asked := gateway.Answer{}
+	for _, question := range before.Questions {
+		asked.Questions = append(asked.Questions, gateway.Question{ID: question.ID, Call: question.Call})
+	}
+	res, err = c.answer(args, asked)
 	return res, true, err
 }
 
@@ -91,7 +173,7 @@ func (c *call) answer(args arguments, a gateway.Answer) (*mcp.CallToolResult, er
 	if !complete(a.Questions, replies) {
 		return c.needs(a), nil
 	}
-	if err := c.send(replies); err != nil {
+	if err := c.send(replies, c.note(a.Questions)); err != nil {
 		return nil, err
 	}
 	return c.finish()
@@ -135,7 +217,7 @@ func (c *call) resume(state string) (res *mcp.CallToolResult, err error) {
 		}
 	}
 	if complete(a.Questions, replies) {
-		if err := c.send(replies); err != nil {
+		if err := c.send(replies, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -150,25 +232,31 @@ type reply struct {
 }
 
 // send brings replies to the agent: each by itself, but the results of calls that wait
-// for a person together. A question that is no longer open was answered elsewhere, or the
-// task is over: the exchange has what follows.
-func (c *call) send(replies []reply) error {
+// for a person together. The first has the id of the call, if that is known, and the note. A question
+// that is no longer open was answered elsewhere, or the task is over: the exchange has what follows.
+func (c *call) send(replies []reply, note []byte) error {
 	results := gateway.Ask{Kind: gateway.Resumes}
+	id := func(question string) string {
+		if first := c.id; note != nil && first != "" {
+			c.id = ""
+			return first
+		}
+		return c.x.ID + "/" + question
+	}
 	for _, r := range replies {
 		if r.question.Call != "" {
-			if results.ID == "" {
-				results.ID = c.x.ID + "/" + r.question.ID
-			}
 			results.Results = append(results.Results, gateway.CallResult{Call: r.question.Call, Content: r.text, Error: r.declined})
 			continue
 		}
-		if err := c.sendOne(gateway.Ask{Kind: gateway.Answers, ID: c.x.ID + "/" + r.question.ID, Answers: r.question.ID, Body: r.text}); err != nil {
+		if err := c.sendOne(gateway.Ask{Kind: gateway.Answers, ID: id(r.question.ID), Answers: r.question.ID, Body: r.text, Note: note}); err != nil {
 			return err
 		}
 	}
 	if len(results.Results) == 0 {
 		return nil
 	}
+	i := slices.IndexFunc(replies, func(r reply) bool { return r.question.Call != "" })
+	results.ID, results.Note = id(replies[i].question.ID), note
 	return c.sendOne(results)
 }
 

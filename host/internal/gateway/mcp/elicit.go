@@ -42,7 +42,7 @@ func (c *call) elicit(a gateway.Answer) (*mcp.CallToolResult, error) {
 		}
 		replies = append(replies, replyBy(question, given))
 	}
-	return nil, c.send(replies)
+	return nil, c.send(replies, nil)
 }
 
 func asksPersons(can *mcp.ClientCapabilities) bool {
