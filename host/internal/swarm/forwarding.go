@@ -15,7 +15,7 @@ var ErrCallerLeft = errors.New("the caller has left")
 type Forwarding struct {
 	// Key is the id of a message that comes without one: the same on each attempt, at each host.
 	Key string
-	// Charged is set where another host has charged the limits of the caller.
+	// Charged is set where another host, or an earlier attempt, has charged the limits of the caller.
 	Charged bool
 	// Hop is set for a request that another host has sent: its end does not mean that the caller has
 	// left, unless its context has the cause [ErrCallerLeft].

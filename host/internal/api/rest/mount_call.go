@@ -39,7 +39,11 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	body := c.boundBody(m)
 	defer body.release()
 	w.staysOpen = m.Streams
-	if err := c.serveMount(m); err != nil {
+	err := c.checkHopBody(m)
+	if err == nil {
+		err = c.serveMount(m)
+	}
+	if err != nil {
 		c.noteStopping(err)
 		h.fail(w, c.r, err)
 		return

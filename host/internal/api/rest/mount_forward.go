@@ -2,6 +2,8 @@ package rest
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"maps"
@@ -25,7 +27,7 @@ func (c *call) serveMount(m Mount) error {
 		m.Handler.ServeHTTP(c.w, c.r)
 		return nil
 	}
-	err := c.tryMount(m, c.r.Body)
+	err := c.tryMount(m, c.r.Body, c.isHop)
 	moved, ok := err.(*swarm.Elsewhere)
 	if !ok {
 		return err
@@ -33,13 +35,13 @@ func (c *call) serveMount(m Mount) error {
 	if _, err := io.Copy(io.Discard, c.r.Body); err != nil { // the rest is kept
 		return c.h.bodyFault(err, c.bodyTooLarge(m))
 	}
-	return c.relay(route{handle: func(c *call) error { return c.tryMount(m, io.NopCloser(bytes.NewReader(c.body))) }}, moved)
+	return c.relay(route{handle: func(c *call) error { return c.tryMount(m, io.NopCloser(bytes.NewReader(c.body)), true) }}, moved)
 }
 
 // tryMount runs the handler of a mount. An error means that it has answered nothing: another host
-// works on the task, or another host has sent the request and this one stops.
-func (c *call) tryMount(m Mount, body io.ReadCloser) error {
-	f := &swarm.Forwarding{Key: c.hopKey()[1:], Charged: c.isHop, Hop: c.isHop}
+// works on the task, or another host has sent the request and this one stops. charged is set where the limits of the caller were charged.
+func (c *call) tryMount(m Mount, body io.ReadCloser, charged bool) error {
+	f := &swarm.Forwarding{Key: c.hopKey()[1:], Charged: charged, Hop: c.isHop}
 	w := &heldWriter{recorder: c.w, forwarding: f, isHop: c.isHop}
 	header := c.w.Header().Clone()
 	r := c.r.WithContext(swarm.WithForwarding(c.ctx(), f))
@@ -115,11 +117,34 @@ func (w *heldWriter) FlushError() error {
 func (w *heldWriter) Flush() { _ = w.FlushError() }
 
 // setHopCaller names a caller without a token to another host.
-func (c *call) setHopCaller(header http.Header) {
+func (c *call) setHopCaller(header http.Header, body []byte) {
 	if c.token == "" && c.w.who.Role != "" {
 		raw, _ := json.Marshal(c.w.who) // texts always encode
 		header.Set(callerHeader, url.PathEscape(string(raw)))
+		header.Set(bodyHeader, hashBody(body))
 	}
+}
+
+func hashBody(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// checkHopBody refuses a request of a caller whom another host has named if its body is not the one
+// that the host has sent.
+func (c *call) checkHopBody(m Mount) error {
+	if !c.isHop || c.r.Header.Get(callerHeader) == "" {
+		return nil
+	}
+	body, err := io.ReadAll(c.r.Body)
+	if err != nil {
+		return c.h.bodyFault(err, c.bodyTooLarge(m))
+	}
+	if hashBody(body) != c.r.Header.Get(bodyHeader) {
+		return unauthorized("the proof of the other host is for another body")
+	}
+	c.r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 // hopCaller returns the caller whom another host has named.

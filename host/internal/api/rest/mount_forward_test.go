@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,8 @@ type twoHosts struct {
 	refused atomic.Int64
 	// calls are the hosts whose handlers were called, with the keys of their requests.
 	calls []string
+	// charged counts the calls whose limits were charged before.
+	charged int
 }
 
 // seenBy is what a host knows of both.
@@ -75,6 +78,9 @@ func (s *twoHosts) refuse(r *http.Request, host int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, fmt.Sprint(host, " ", f.Key))
+	if f.Charged {
+		s.charged++
+	}
 	if s.owner != host {
 		f.Note(fmt.Errorf("so: %w", &swarm.Elsewhere{Task: swarm.TaskKey{Task: "t"}}))
 	}
@@ -195,6 +201,9 @@ func TestMountComesBack(t *testing.T) {
 		if err != nil || answer.StatusCode != http.StatusCreated || !strings.HasSuffix(body, "alice 5 <nil>") || s.asked() != c.want {
 			t.Errorf("%s: %d %s, %v; hosts %s", name, answer.StatusCode, body, err, s.asked())
 		}
+		if s.charged != len(c.want)-1 { // the first attempt charges
+			t.Errorf("%s: %d of %s were charged before", name, s.charged, c.want)
+		}
 	}
 }
 
@@ -254,7 +263,8 @@ func TestCallerOfAnotherHost(t *testing.T) {
 	}
 	proven := named
 	proven.header = named.header.Clone()
-	r, err := buildRequest(t.Context(), s.servers[1].URL, named)
+	proven.header.Set("Skep-Hop-Body", fmt.Sprintf("%x", sha256.Sum256(nil)))
+	r, err := buildRequest(t.Context(), s.servers[1].URL, proven)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,11 +272,23 @@ func TestCallerOfAnotherHost(t *testing.T) {
 	if answer, body, _ := s.ask(t, 1, proven); answer.StatusCode != http.StatusCreated || !strings.Contains(body, "mill 0") {
 		t.Errorf("with a proof: %d %s", answer.StatusCode, body)
 	}
-	other := proven
-	other.header = proven.header.Clone()
-	other.header.Set("Skep-Hop-Caller", strings.Replace(named.header.Get("Skep-Hop-Caller"), "mill", "shop", 1))
-	if answer, body, _ := s.ask(t, 1, other); answer.StatusCode < 400 {
-		t.Errorf("with the proof of another caller: %d %s", answer.StatusCode, body)
+	for name, change := range map[string]func(q *request){
+		"another caller": func(q *request) {
+			q.header.Set("Skep-Hop-Caller", strings.Replace(q.header.Get("Skep-Hop-Caller"), "mill", "shop", 1))
+		},
+		"another key":  func(q *request) { q.header.Set("Skep-Hop-Key", "other") },
+		"another body": func(q *request) { q.body = "other" },
+		"another body, with its hash": func(q *request) {
+			q.body = "other"
+			q.header.Set("Skep-Hop-Body", fmt.Sprintf("%x", sha256.Sum256([]byte("other"))))
+		},
+	} {
+		other := proven
+		other.header = proven.header.Clone()
+		change(&other)
+		if answer, body, _ := s.ask(t, 1, other); answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusTooManyRequests { // the limit is for callers who are unknown
+			t.Errorf("with the proof for %s: %d %s", name, answer.StatusCode, body)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *call) isLeft() bool {
 func (c *call) sendLeft(url string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), leftTime)
 	defer cancel()
-	req, err := c.newHop(ctx, url, http.NoBody)
+	req, err := c.newHop(ctx, url, nil)
 	if err == nil {
 		req.Header.Set(leftHeader, "1")
 		req.Header.Set(proofHeader, c.h.opt.OtherHosts.proof(req, c.h.opt.Now()))

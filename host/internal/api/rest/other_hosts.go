@@ -60,6 +60,9 @@ const (
 	elsewhereHeader = "Skep-Elsewhere"
 	// stoppingHeader marks the refusal of a host that stops.
 	stoppingHeader = "Skep-Stopping"
+	// bodyHeader is the SHA-256 of the body beside callerHeader: no token is in such a request, and
+	// its proof must be good for nothing else.
+	bodyHeader = "Skep-Hop-Body"
 	// leftHeader is set where the caller of the request with that key has left.
 	leftHeader = "Skep-Hop-Left"
 )
@@ -77,7 +80,7 @@ func (o *OtherHosts) sign(r *http.Request, at string) string {
 	mac := hmac.New(sha256.New, o.key)
 	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", at, r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"))
 	if caller := r.Header.Get(callerHeader); caller != "" {
-		fmt.Fprintf(mac, "\n%s", caller)
+		fmt.Fprintf(mac, "\n%s\n%s\n%s", caller, r.Header.Get(hopKeyHeader), r.Header.Get(bodyHeader))
 	}
 	if left := r.Header.Get(leftHeader); left != "" {
 		fmt.Fprintf(mac, "\nleft %s %s", left, r.Header.Get(hopKeyHeader))

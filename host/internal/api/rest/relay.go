@@ -122,7 +122,7 @@ func (c *call) forwardTo(url string, task *swarm.TaskKey) (reached bool, err err
 
 // sendTo sends the request to another host.
 func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
-	req, err := c.newHop(ctx, url, bytes.NewReader(c.body))
+	req, err := c.newHop(ctx, url, c.body)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (c *call) sendTo(ctx context.Context, url string) (*http.Response, error) {
 }
 
 // newHop returns the request as another host gets it, without a proof.
-func (c *call) newHop(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), body)
+func (c *call) newHop(ctx context.Context, url string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, c.r.Method, url+c.r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (c *call) newHop(ctx context.Context, url string, body io.Reader) (*http.Re
 	req.Host = c.r.Host
 	req.Header.Set("X-Request-Id", c.w.id)
 	req.Header.Set(hopKeyHeader, c.hopKey()[1:])
-	c.setHopCaller(req.Header)
+	c.setHopCaller(req.Header, body)
 	return req, nil
 }
 
@@ -188,7 +188,7 @@ func (c *call) watchOwner(ctx context.Context, cancel context.CancelCauseFunc, u
 // those that a host makes itself.
 var oneHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader, callerHeader, leftHeader,
+	"Accept-Encoding", "Content-Length", "Date", proofHeader, hopKeyHeader, callerHeader, bodyHeader, leftHeader,
 }
 
 func forwardedHeader(h http.Header) http.Header {
