@@ -222,6 +222,9 @@ func TestAgentAsksItsCaller(t *testing.T) {
 	if got := r.receive(reply); len(got.Exchanges) > 0 {
 		t.Errorf("a reply opens exchanges: %+v", got)
 	}
+	if got := r.find(reply).Submission(); string(got.Note) != "note" { // by which a gateway knows a reply that comes again
+		t.Errorf("the reply is kept as %+v", got)
+	}
 	if s := r.waitState(r.find(in), s.Needs...); s.Answer.Body != "blue" || s.Answer.Subject != "done" {
 		t.Errorf("answer %+v", s)
 	}

@@ -378,7 +378,7 @@ func (mut *mutationBuilder) takeSubmissions(in Incoming) []Submission {
 	}
 	return []Submission{{
 		Instance: mut.Task.Key.InstanceKey, Door: in.Door, Key: in.submissionKey(), Digest: in.digest(), Task: mut.Task.Key.Task,
-		Row: cmp.Or(mut.firstInserted(), 1), Cursor: mut.Task.Cursor, Answer: mut.Task.Cursor, Expires: mut.now.Add(peerKeyLife),
+		Row: cmp.Or(mut.firstInserted(), 1), Cursor: mut.Task.Cursor, Answer: mut.Task.Cursor, Note: in.Note, Expires: mut.now.Add(peerKeyLife),
 	}}
 }
 
