@@ -175,7 +175,7 @@ const (
 
 // lock takes the writer's lock for the session: alone, or with other hosts that share it.
 func (c *Conn) lock(ctx context.Context, shared bool) error {
-	text, why := lockAlone, "stop it first, or name another database or schema"
+	text, why := lockAlone, "stop it first, name another database or schema, or, to share this one, add [cluster] to the swarm.toml of both"
 	if shared {
 		text, why = lockShared, "it has no [cluster] in its swarm.toml: stop it and add the table, or name another database or schema"
 	}

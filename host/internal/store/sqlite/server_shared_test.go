@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -237,7 +238,7 @@ func TestSharedAlone(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Schema(t)
 	a, b := openShared(t, dsn), openShared(t, dsn)
-	if _, err := OpenServer(t.Context(), Server{DSN: dsn}, Options{}); !errors.Is(err, ErrInUse) {
+	if _, err := OpenServer(t.Context(), Server{DSN: dsn}, Options{}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "[cluster]") {
 		t.Errorf("OpenServer() beside hosts that share it = %v", err)
 	}
 	if err := errors.Join(a.Close(), b.Close()); err != nil {
