@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -88,11 +89,15 @@ func TestOpenTasks(t *testing.T) {
 	}
 }
 
-// admitted counts the requests without credentials that a host takes before it refuses one for their number.
+// admitted counts the requests without credentials that a host takes from an address of this machine which has asked
+// nothing yet, before it refuses one for their number.
 func admitted(t *testing.T, h *hosttest.Process, most int) (n int) {
 	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	defer transport.CloseIdleConnections()
 	for ; n <= most; n++ {
-		rsp, err := http.Get("http://" + h.Addr + "/whoami")
+		rsp, err := (&http.Client{Transport: transport}).Get("http://" + h.Addr + "/whoami")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,6 +42,9 @@ func TestAskPeoplePage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(dir, ".skep"), 0o700); err != nil { // the host's own is elsewhere
+		t.Fatal(err)
+	}
 	tried := 0
 	for _, s := range consolesIn(page) {
 		if strings.HasPrefix(s.command, "skep serve") {

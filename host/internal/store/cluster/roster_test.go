@@ -141,7 +141,7 @@ func TestLevel(t *testing.T) {
 	if err := late.Beat(t.Context()); !errors.Is(err, ErrLevel) {
 		t.Errorf("the first sign of life of an older host: %v", err)
 	}
-	if _, err := Join(t.Context(), Options{DSN: dsn, HID: 999, Address: "http://host-999"}); !errors.Is(err, ErrLevel) {
+	if _, err := Join(t.Context(), Options{DSN: dsn, HID: 999, Address: "http://host-999", Swarm: testSwarm}); !errors.Is(err, ErrLevel) {
 		t.Errorf("an older host joins: %v", err)
 	}
 	newer.step(t)

@@ -212,9 +212,10 @@ func TestCredentialRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	for _, refused := range []bool{true, false} {
+	for _, refused := range []bool{false, true} {
 		if refused { // where Kafka says so, the fake ends the connection
 			cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(q kmsg.Request) (kmsg.Response, error, bool) {
+				cluster.KeepControl() // the client tries again if it sees the end of the connection first
 				answer := q.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 				answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 				return answer, nil, true
