@@ -50,6 +50,7 @@ func TestPoison(t *testing.T) {
 	if n := deaths[0] + deaths[1] + deaths[2]; n < 2 {
 		t.Errorf("the poison ended after %v deaths: one death convicts nobody", deaths)
 	}
+	wantConfined(t, hosts, true)
 	a, err := clients[0].PostMessage(t.Context(), post)
 	if err != nil || !strings.Contains(a.Body, "deaths of hosts") {
 		t.Errorf("%+v, %v", a, err)

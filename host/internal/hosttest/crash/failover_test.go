@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,14 +22,10 @@ import (
 	"skep/host/internal/store/pgtest"
 )
 
-// failoverRounds is how often a test loses the primary.
+// failoverRounds is how often a test loses the primary: once, as often as `make failover` says.
 func failoverRounds(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv("SKEP_FAILOVERS")
-	if text == "" {
-		t.Skip("make failover kills the primary under load")
-	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("SKEP_FAILOVERS"), "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
