@@ -46,10 +46,10 @@ func (c ChildCompiler) run(ctx context.Context, dir string, metered []byte) erro
 	if len(c.Command) == 0 {
 		return &CompileError{Err: errors.New("there is no program that compiles it apart from the host")}
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Wall, fmt.Errorf("took longer than %v", c.Wall))
 	defer cancel()
-	limited := ctx
-	ctx, kill := context.WithCancelCause(limited)
+	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	args := append(append([]string{}, c.Command[1:]...), dir, fmt.Sprint(c.Memory), fmt.Sprint(int64(c.CPU.Seconds())))
 	cmd := exec.CommandContext(ctx, c.Command[0], args...)
@@ -66,10 +66,10 @@ func (c ChildCompiler) run(ctx context.Context, dir string, metered []byte) erro
 	go func() { defer close(watched); watchMemory(ctx, cmd.Process.Pid, c.Memory, kill) }()
 	err := cmd.Wait()
 	cause := context.Cause(ctx)
-	stopped := err != nil && limited.Err() != nil
+	left := err != nil && caller.Err() != nil
 	kill(nil)
 	<-watched
-	if stopped { // by its caller, or on a slow machine: the module's own limits are computing time and memory
+	if left { // the module is not at fault
 		return &CompileError{Err: fmt.Errorf("compiling it was stopped: %w", cause)}
 	}
 	return c.childError(dir, err, cause, said.String())
