@@ -119,16 +119,10 @@ func (m *Member) checkParts(text string, parts map[string]string) error {
 // mostDiffering bounds how many differences are told.
 const mostDiffering = 8
 
-// swarmNamePart is a part that some builds put in force: the name is compared by [Member.checkSwarm].
-const swarmNamePart = "swarm name"
-
 func differing(a, b map[string]string) (names []string) {
 	all := maps.Clone(b)
 	maps.Copy(all, a)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name == swarmNamePart && (a[name] == "" || b[name] == "") {
-			continue
-		}
 		if a[name] != b[name] {
 			names = append(names, name)
 		}

@@ -402,28 +402,3 @@ func TestConfigAlike(t *testing.T) {
 	}
 	want(hosts[0], false, "beside an older version")
 }
-
-// TestConfigOfOlderBuild: a host runs what a build has put in force that knew no part for the swarm's name.
-func TestConfigOfOlderBuild(t *testing.T) {
-	t.Parallel()
-	m := &Member{}
-	named := parts("1")
-	named[swarmNamePart] = "a"
-	other := maps.Clone(named)
-	other[swarmNamePart] = "b"
-	for _, c := range []struct {
-		inForce, file map[string]string
-		same          bool
-	}{
-		{parts("1"), named, true},
-		{named, parts("1"), true},
-		{named, other, false},
-		{parts("2"), named, false},
-	} {
-		m.config.own = &testConfig{running: c.file}
-		text := m.configText(c.inForce)
-		if err := m.checkParts(text, c.file); (err == nil) != c.same || m.isLike(text) != c.same {
-			t.Errorf("%v beside %v: %v, alike %t", c.file, c.inForce, err, m.isLike(text))
-		}
-	}
-}
