@@ -39,10 +39,11 @@ func (c *call) serveMount(m Mount) error {
 }
 
 // tryMount runs the handler of a mount. An error means that it has answered nothing: another host
-// works on the task, or another host has sent the request and this one stops. charged is set where the limits of the caller were charged.
+// works on the task, or another host has sent the request and this one stops. charged is set where
+// the limits of the caller were charged.
 func (c *call) tryMount(m Mount, body io.ReadCloser, charged bool) error {
 	f := &swarm.Forwarding{Key: c.hopKey()[1:], Charged: charged, Hop: c.isHop}
-	w := &heldWriter{recorder: c.w, forwarding: f, isHop: c.isHop}
+	w := &heldWriter{recorder: c.w, forwarding: f}
 	header := c.w.Header().Clone()
 	r := c.r.WithContext(swarm.WithForwarding(c.ctx(), f))
 	r.Body = body
@@ -65,14 +66,13 @@ func (c *call) tryMount(m Mount, body io.ReadCloser, charged bool) error {
 type heldWriter struct {
 	*recorder
 	forwarding *swarm.Forwarding
-	isHop      bool
 	held       int // the status, 0 for none
 }
 
 // refusal returns what the runtime has refused if another host answers the request for it.
 func (w *heldWriter) refusal() error {
 	err := w.forwarding.Noted()
-	if err == swarm.ErrDraining && !w.isHop {
+	if err == swarm.ErrDraining && !w.forwarding.Hop {
 		return nil
 	}
 	return err
@@ -156,25 +156,13 @@ func (c *call) hopCaller() (who auth.Principal, ok bool) {
 	return who, json.Unmarshal([]byte(text), &who) == nil && who.Role != ""
 }
 
-// copyPieces copies the answer of another host to a request of a mount piece by piece.
-func (c *call) copyPieces(from io.Reader) {
-	piece := make([]byte, writeChunk)
-	for {
-		n, err := from.Read(piece)
-		if n > 0 {
-			_, werr := c.w.Write(piece[:n])
-			if werr == nil {
-				werr = c.w.FlushError()
-			}
-			if werr != nil {
-				panic(http.ErrAbortHandler) // the reader has left
-			}
-		}
-		if err == io.EOF {
-			return
-		}
-		if err != nil {
-			panic(http.ErrAbortHandler) // a part of an answer must not look whole
-		}
+// flushedWriter sends each piece at once: it may be an event that a reader waits for.
+type flushedWriter struct{ *recorder }
+
+func (w flushedWriter) Write(p []byte) (int, error) {
+	n, err := w.recorder.Write(p)
+	if err == nil {
+		err = w.FlushError()
 	}
+	return n, err
 }

@@ -213,14 +213,14 @@ func (c *call) copyAnswer(answer *http.Response) error {
 	} else if answer.StatusCode != http.StatusOK {
 		return errOwnerChanged
 	}
+	var to io.Writer = c.w
 	switch {
 	case c.forwards:
-		c.copyPieces(answer.Body)
-		return nil
+		to = flushedWriter{c.w}
 	case c.w.isEvents():
 		return c.copyEvents(bufio.NewReader(answer.Body))
 	}
-	if _, err := io.Copy(c.w, answer.Body); err != nil {
+	if _, err := io.Copy(to, answer.Body); err != nil {
 		panic(http.ErrAbortHandler) // a part of an answer must not look whole
 	}
 	return nil
