@@ -42,7 +42,7 @@ func Open(ctx context.Context, to otlp.Collector) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the export of the log: %w", err)
 	}
-	held := otlp.Queued{Name: "log records", Title: "Records of the log", Metric: "skep_log_records", Size: maxRecords}
+	held := otlp.QueueOptions{Name: "log records", Title: "Records of the log", Metric: "skep_log_records", Size: maxRecords}
 	e := &Exporter{queue: otlp.StartQueue(held, exporter.Export, to.Logger), exporter: exporter, version: to.Version}
 	e.provider = sdklog.NewLoggerProvider(
 		sdklog.WithResource(to.Describe(ctx)),

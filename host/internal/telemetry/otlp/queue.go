@@ -35,8 +35,8 @@ type Queue[T any] struct {
 	silenced time.Time // when a failure was last logged
 }
 
-// Queued says what a queue holds.
-type Queued struct {
+// QueueOptions are the names and the bound of a queue.
+type QueueOptions struct {
 	// Name is what there are many of, as "spans"; Title begins a sentence with it, Metric a metric's name.
 	Name, Title, Metric string
 	// Size bounds how many wait.
@@ -44,7 +44,7 @@ type Queued struct {
 }
 
 // StartQueue returns a queue, which exports batches until [Queue.Close]. log must not lead into it.
-func StartQueue[T any](of Queued, export func(context.Context, []T) error, log *slog.Logger) *Queue[T] {
+func StartQueue[T any](of QueueOptions, export func(context.Context, []T) error, log *slog.Logger) *Queue[T] {
 	q := &Queue[T]{
 		export: export, items: make(chan T, of.Size), name: of.Name, metric: of.Metric, log: log, ending: make(chan struct{}), done: make(chan struct{}),
 		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: of.Metric + "_sent_total", Help: of.Title + " that the collector has taken."}),

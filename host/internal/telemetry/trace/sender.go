@@ -47,7 +47,7 @@ func Open(ctx context.Context, opt Options) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the export of traces: %w", err)
 	}
-	held := otlp.Queued{Name: "spans", Title: "Spans", Metric: "skep_spans", Size: opt.Queue}
+	held := otlp.QueueOptions{Name: "spans", Title: "Spans", Metric: "skep_spans", Size: opt.Queue}
 	s := &Sender{exporter: exporter, queue: otlp.StartQueue(held, exporter.ExportSpans, opt.Logger), ratio: sdktrace.TraceIDRatioBased(opt.Ratio)}
 	s.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // it is decided before
