@@ -55,15 +55,7 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		File     string `json:"file"`
-		Bytes    int64  `json:"bytes"`
-		Modules  string `json:"modules,omitempty"`
-		Registry string `json:"registry,omitempty"`
-		Keyring  string `json:"keyring,omitempty"`
-		CardKeys string `json:"card_keys,omitempty"`
-		UAMPKeys string `json:"uamp_keys,omitempty"`
-	}{File: file, Bytes: info.Size()}
+	out := backupFiles{File: file, Bytes: info.Size()}
 	if modules > 0 {
 		out.Modules = file + datadir.ModulesSuffix
 	}
@@ -81,7 +73,24 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if a.json() {
 		return a.printJSON(out)
 	}
-	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Place())
+	a.noteBackup(out, d, modules, withKeyring)
+	return nil
+}
+
+// backupFiles are the files of a backup, empty for those that it does not have.
+type backupFiles struct {
+	File     string `json:"file"`
+	Bytes    int64  `json:"bytes"`
+	Modules  string `json:"modules,omitempty"`
+	Registry string `json:"registry,omitempty"`
+	Keyring  string `json:"keyring,omitempty"`
+	CardKeys string `json:"card_keys,omitempty"`
+	UAMPKeys string `json:"uamp_keys,omitempty"`
+}
+
+// noteBackup prints the files of a backup, and what is needed to read them.
+func (a *app) noteBackup(out backupFiles, d datadir.Data, modules int, withKeyring bool) {
+	a.notef("%s: %s bytes of %s", out.File, quantity(uint64(out.Bytes)), d.Place())
 	if modules > 0 {
 		a.notef("%s: %s", out.Modules, plural(int64(modules), "module"))
 	}
@@ -102,7 +111,6 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	default:
 		a.notef("without %s nobody can read it: keep a copy of that file elsewhere, or use --with-keyring", filepath.Join(d.Dir, "keyring"))
 	}
-	return nil
 }
 
 func isThere(name string) bool {
