@@ -311,7 +311,7 @@ func (h *Host) ready(ctx context.Context) error {
 // errFenced: the other hosts have gone on without this one.
 var errFenced = errors.New("this host gave no sign of life for longer than [cluster] ttl, and the other hosts have taken its tasks: start it again")
 
-// explainFence says what it means that this host was fenced.
+// explainFence adds to the error of a fenced host what that means.
 func explainFence(err error) error {
 	if errors.Is(err, cluster.ErrFenced) {
 		return fmt.Errorf("%w: %w", errFenced, err)
@@ -319,7 +319,7 @@ func explainFence(err error) error {
 	return err
 }
 
-// explainWrite says what a write that was fenced means where hosts share the server: it may come
+// explainWrite adds to the error of a fenced write what it means where hosts share the server: it may come
 // before the sign of life that finds the same. A server that has lost writes says so itself.
 func (h *Host) explainWrite(err error) error {
 	if h.isShared() && errors.Is(err, swarm.ErrFenced) && !errors.Is(err, errFenced) && !errors.Is(err, sqlite.ErrLost) {

@@ -86,12 +86,12 @@ func collectorOfSpans(silent bool) http.Handler {
 }
 
 // scraping compares what a trivial task costs a host whose metrics are read each second, ten times as
-// often as usual, with what it costs one whose metrics nobody reads. Both count: that cannot be turned off.
+// often as usual, with what it costs one whose metrics are never read. Both count: that cannot be turned off.
 func scraping(b *bench) {
 	taken, stop := must2(listen(http.NotFoundHandler()))
 	stop()
 	address := strings.TrimPrefix(taken, "http://")
-	hosts := []*comparedHost{{name: "metrics that nobody reads"}, {name: "metrics that are read each second", least: 0.97, table: fmt.Sprintf("[server]\nadmin_listen = %q\n", address)}}
+	hosts := []*comparedHost{{name: "metrics that are never read"}, {name: "metrics that are read each second", least: 0.97, table: fmt.Sprintf("[server]\nadmin_listen = %q\n", address)}}
 	for _, h := range hosts {
 		h.on = storedHost{on: must(startHost(b.ctx, benchSwarm+h.table))}
 		defer h.on.on.stop()

@@ -42,7 +42,7 @@ type Turn struct {
 type ModelFailure struct {
 	// Model is the provider's name of the model.
 	Model string `json:"model"`
-	// Kind is what kind of failure it was, Cause says it in words.
+	// Kind is the kind of the failure, Cause the same in words.
 	Kind  string `json:"kind"`
 	Cause string `json:"cause"`
 	Count int64  `json:"count"`

@@ -59,8 +59,8 @@ skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_i
 	return cmd
 }
 
-// explainTaskNotFound adds to a task that is not found how a task of somebody else is named. It is the same
-// whether or not somebody else has such a task.
+// explainTaskNotFound adds to a task that is not found how another owner's task is named. It is the same
+// whether or not another owner has such a task.
 func (a *app) explainTaskNotFound(err error, of client.TaskOf) error {
 	var refusal *client.Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound || !strings.HasPrefix(refusal.Detail, "task '") {

@@ -59,7 +59,7 @@ func TestTenantListWithoutHost(t *testing.T) {
 	}
 }
 
-// TestTenantListOfHangingHost: a host that never says what runs keeps nobody from what the directory says.
+// TestTenantListOfHangingHost: a host that never answers does not hold up what the directory has.
 func TestTenantListOfHangingHost(t *testing.T) {
 	t.Parallel()
 	p, list := tenantLister(t)

@@ -160,7 +160,7 @@ func mayCost(err error) bool {
 	return !errors.As(err, &broken) || broken.Billable || broken.Kind == model.Malformed || broken.Kind == model.TooLarge
 }
 
-// causeOf says for operators why a call has failed, empty for one that was given up here.
+// causeOf returns why a call has failed, for operators; empty for one that was given up here.
 func causeOf(err error) string {
 	var broken *model.Error
 	if errors.As(err, &broken) {

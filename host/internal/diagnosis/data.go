@@ -162,7 +162,7 @@ func (d *diagnosis) checkQuarantine(ctx context.Context, data datadir.Data, heal
 	}
 }
 
-// quotaEnds says of quotas what a tenant gets that has used one up, and how that ends by itself.
+// quotaEnds has for each quota what a tenant gets that has used it up, and how that ends by itself.
 var quotaEnds = map[string][2]string{
 	"messages_per_day": {"its posts are refused", "wait until tomorrow (UTC)"},
 	"storage":          {"its posts are refused", "shorten [store] history_retention"},

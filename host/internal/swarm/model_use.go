@@ -72,7 +72,7 @@ func (t *Turn) UseModel(name string) {
 type ModelFailure struct {
 	// Model is the provider's name of the model.
 	Model string `json:"model"`
-	// Kind is what kind of failure it was, Cause says it in words.
+	// Kind is the kind of the failure, Cause the same in words.
 	Kind  string `json:"kind"`
 	Cause string `json:"cause"`
 	// Count is the number of the calls.

@@ -88,7 +88,7 @@ func TestTenantList(t *testing.T) {
 	}
 }
 
-// A tenant that nobody knows is refused by each route that takes one, and looks like none that is well; to
+// An unknown tenant is refused by each route that takes one, and looks like none that is well; to
 // those who may not name one it is as all others.
 func TestUnknownTenant(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ type protocol struct {
 	// maxBody and maxDepth bound what max_body and max_depth may be; 0 for no such bound.
 	maxBody  Size
 	maxDepth int
-	// alone says why hosts that share a server cannot serve it, empty for one that they can.
+	// alone is why hosts that share a server cannot serve it, empty for one that they can.
 	alone string
 	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys

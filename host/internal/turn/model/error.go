@@ -50,7 +50,7 @@ type Error struct {
 	Short string
 }
 
-// Cause says for operators why the call failed. Nothing in it is of the call or of the provider.
+// Cause returns why the call failed, for operators. Nothing in it is of the call or of the provider.
 func (e *Error) Cause() string {
 	text := cmp.Or(e.Short, strings.ReplaceAll(string(e.Kind), "_", " "))
 	if e.Status != 0 {

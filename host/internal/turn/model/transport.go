@@ -148,7 +148,7 @@ func (r *remoteModel) attemptError(ctx context.Context, a *answer, err error) er
 	return newError(Unavailable, "the connection broke before the answer was whole").inShort("connection broken")
 }
 
-// unreachable says in a few words why a request did not reach a provider.
+// unreachable returns in a few words why a request did not reach a provider.
 func unreachable(reason string) string {
 	return cmp.Or(map[string]string{
 		egress.ReasonDNS: "name not resolved", egress.ReasonRefused: "connection refused", egress.ReasonTLS: "no TLS",
