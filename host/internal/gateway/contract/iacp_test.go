@@ -385,14 +385,21 @@ func serveIACP(t testing.TB, url, token string, handle contract.Handler) (stop f
 	if m, err := conn.Read(); err != nil || m.Type != "agent_register_response" {
 		t.Fatalf("a registration is answered by %s, %v", m.Raw, err)
 	}
-	return answerAll(t, conn, agent, handle)
+	stop, end := answerAll(t, conn, agent, handle)
+	t.Cleanup(end)
+	return stop
 }
 
 // serveHub lets the foreign agent x answer on the connections of a hub.
 func serveHub(t testing.TB, hub *iacptest.Hub, handle contract.Handler) (stop func()) {
 	var mu sync.Mutex
-	stopped, stops := false, []func(){}
+	stopped, stops, ends := false, []func(){}, []func(){}
 	accepted := make(chan struct{})
+	t.Cleanup(func() { // after stop, so that no connection comes any more
+		for _, end := range ends {
+			end()
+		}
+	})
 	go func() {
 		defer close(accepted)
 		for {
@@ -407,7 +414,8 @@ func serveHub(t testing.TB, hub *iacptest.Hub, handle contract.Handler) (stop fu
 			if stopped {
 				_ = conn.Close()
 			} else {
-				stops = append(stops, answerAll(t, conn, "x", handle))
+				stop, end := answerAll(t, conn, "x", handle)
+				stops, ends = append(stops, stop), append(ends, end)
 			}
 			mu.Unlock()
 		}
@@ -425,14 +433,11 @@ func serveHub(t testing.TB, hub *iacptest.Hub, handle contract.Handler) (stop fu
 }
 
 // answerAll lets a foreign agent answer what comes on a connection: what it is told one
-// after the other, and each question while others wait.
-func answerAll(t testing.TB, conn *iacptest.Conn, agent string, handle contract.Handler) (stop func()) {
-	ctx, end := context.WithCancel(context.Background())
+// after the other, and each question while others wait. Stop closes the connection, and end gives up
+// what is still to be answered.
+func answerAll(t testing.TB, conn *iacptest.Conn, agent string, handle contract.Handler) (stop, end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	var answering sync.WaitGroup
-	t.Cleanup(func() {
-		end()
-		answering.Wait()
-	})
 	told := make(chan iacptest.Message, 1000)
 	answering.Go(func() {
 		for {
@@ -466,10 +471,15 @@ func answerAll(t testing.TB, conn *iacptest.Conn, agent string, handle contract.
 			}
 		}
 	}()
-	return func() {
+	stop = func() {
 		_ = conn.Close()
 		<-read
 	}
+	end = func() {
+		cancel()
+		answering.Wait()
+	}
+	return stop, end
 }
 
 // answerIACP lets a foreign agent answer a message of ours.
