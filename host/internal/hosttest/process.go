@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,8 @@ type Process struct {
 	Dir, Addr string
 	// Server is more of the table [server].
 	Server string
+	// Program is the file of the program, empty for [Program].
+	Program string
 	// admin is the address of the admin listener.
 	admin string
 	// authorities is a file of the certificates that it trusts, empty for the system's.
@@ -94,7 +97,7 @@ func (p *Process) launchWritten() {
 
 // Start starts the host again.
 func (p *Process) Start() {
-	path := Program(p.t)
+	path := cmp.Or(p.Program, Program(p.t))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Life++

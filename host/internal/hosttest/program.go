@@ -34,8 +34,8 @@ func (p *builtProgram) build() (path string, err error) {
 }
 
 // BuildProgram makes the program skep in a directory, without the race detector, under
-// which a command takes seconds to start. It links the bundled modules beside it.
-func BuildProgram(dir string) error {
+// which a command takes seconds to start. It links the bundled modules beside it. Flags are further ones of go build.
+func BuildProgram(dir string, flags ...string) error {
 	file, system := filepath.Join(dir, "skep"), runtime.GOOS
 	if wine := os.Getenv("SKEP_WINE"); wine != "" {
 		start := fmt.Sprintf("#!/bin/sh\nunset TMPDIR\nexec %s %s.exe \"$@\"\n", wine, file)
@@ -44,7 +44,8 @@ func BuildProgram(dir string) error {
 		}
 		file, system = file+".exe", "windows"
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", file, "./host/cmd/skep")
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", file}, flags...)
+	cmd := exec.Command("go", append(args, "./host/cmd/skep")...)
 	cmd.Dir, cmd.Env = guests.Root(), append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build skep: %w\n%s", err, out)

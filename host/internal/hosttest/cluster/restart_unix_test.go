@@ -73,11 +73,9 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// TestRollingRestart: while hosts are restarted one after the other under load, no request fails of
-// callers behind a balancer that come again after a 503, and no connection is cut while an answer is due.
-func TestRollingRestart(t *testing.T) {
-	t.Parallel()
-	hosts := hostsOf(t, 3)
+// loadWhile puts load on hosts behind a balancer while something is done, which must not end the test.
+func loadWhile(t *testing.T, hosts []*hosttest.Process, do func()) {
+	t.Helper()
 	clientsOf(hosts)
 	b := &balancer{t: t, carrier: http.Transport{DisableKeepAlives: true}, hosts: hosts}
 	c, err := client.New(client.Options{URL: "http://hosts.example", Token: hosttest.ScriptKey, Patience: 2 * time.Minute, HTTP: &http.Client{Transport: b}})
@@ -87,22 +85,39 @@ func TestRollingRestart(t *testing.T) {
 	for _, p := range hosts {
 		waitReady(t, p)
 	}
-	restarted := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(restarted)
-		for _, p := range hosts {
-			p.Signal(syscall.SIGTERM)
-			if code, _ := p.End(); code != 0 {
-				t.Errorf("the host at %s was stopped and has ended with code %d", p.Addr, code)
-			}
-			p.Start()
-			waitReady(t, p)
-		}
+		defer close(done)
+		do()
 	}()
 	rounds := 0
-	for ; !isClosed(restarted) && !t.Failed(); rounds++ {
+	for ; !isClosed(done) && !t.Failed(); rounds++ {
 		startLoad(t, []*client.Client{c}, fmt.Sprint("r", rounds, "-"), 16, 0)()
 	}
-	<-restarted
+	<-done
 	t.Logf("%d rounds, %d requests refused with 503", rounds, b.refused.Load())
+}
+
+// restart stops a host and starts it again, with a program.
+func restart(t *testing.T, p *hosttest.Process, program string) {
+	t.Helper()
+	p.Signal(syscall.SIGTERM)
+	if code, _ := p.End(); code != 0 {
+		t.Errorf("the host at %s was stopped and has ended with code %d", p.Addr, code)
+	}
+	p.Program = program
+	p.Start()
+	waitReady(t, p)
+}
+
+// TestRollingRestart: while hosts are restarted one after the other under load, no request fails of
+// callers behind a balancer that come again after a 503, and no connection is cut while an answer is due.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	hosts := hostsOf(t, 3)
+	loadWhile(t, hosts, func() {
+		for _, p := range hosts {
+			restart(t, p, p.Program)
+		}
+	})
 }

@@ -1,0 +1,131 @@
+//go:build unix
+
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/guests"
+	"skep/host/internal/hosttest"
+	"skep/host/internal/store/pgtest"
+)
+
+// replacement is a text in a file of the sources that another version has otherwise.
+type replacement struct{ file, text, other string }
+
+// version replaces the version of skep.
+func version(other string) replacement {
+	return replacement{"host/internal/cli/version.go", `Skep: "dev"`, fmt.Sprintf("Skep: %q", other)}
+}
+
+// otherProgram returns the program of another version.
+func otherProgram(t *testing.T, texts ...replacement) string {
+	t.Helper()
+	dir := t.TempDir()
+	replaced := map[string]string{}
+	for _, one := range texts {
+		file := filepath.Join(guests.Root(), one.file)
+		text := hosttest.ReadText(t, file)
+		if strings.Count(text, one.text) != 1 {
+			t.Fatalf("%s does not have %q once", one.file, one.text)
+		}
+		replaced[file] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replaced[file], []byte(strings.Replace(text, one.text, one.other, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json") // https://pkg.go.dev/cmd/go#hdr-Compile_packages_and_dependencies
+	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosttest.BuildProgram(dir, "-overlay", overlay); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "skep")
+}
+
+// finalize runs the command at a host, and returns what it says.
+func finalize(t *testing.T, p *hosttest.Process) string {
+	t.Helper()
+	cmd := exec.Command(hosttest.Program(t), "cluster", "finalize", "--url", "http://"+p.Addr)
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "SKEP_TOKEN="+operatorKey)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("skep cluster finalize: %v: %s", err, out)
+	}
+	return string(out)
+}
+
+// wantLevel wants hosts to have read a feature level.
+func wantLevel(t *testing.T, hosts []*hosttest.Process, level int) {
+	t.Helper()
+	for _, p := range hosts {
+		hosttest.Eventually(t, fmt.Sprintf("the host at %s has the feature level %d", p.Addr, level), func() bool {
+			_, metrics := hosttest.Fetch(t, http.DefaultClient, "http://"+p.Admin()+"/metrics")
+			return strings.Contains(metrics, fmt.Sprintf("\nskep_cluster_feature_level %d\n", level))
+		})
+	}
+}
+
+// TestRollingUpgrade: three hosts get a program of a newer version one after the other under load, and no request
+// fails of callers behind a balancer that come again after a 503. What older versions do not erase is written
+// once all hosts are new and an operator has said so, and then a program of the older version ends at its start.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipOnServer(t, "its hosts share a server of their own")
+	dsn := pgtest.Schema(t)
+	older := otherProgram(t, version("0.9"), replacement{"host/internal/store/cluster/roster.go", "const Features = 2\n", "const Features = 1\n"})
+	var hosts []*hosttest.Process
+	for range 4 {
+		p := hosttest.NewProcess(t, "127.0.0.1")
+		p.Program = older
+		hosts = append(hosts, p)
+	}
+	late := hosts[3]
+	hosts = hosts[:3]
+	for _, p := range hosts {
+		launchShared(t, p, dsn, p.Addr, hosttest.ScriptSwarm)
+	}
+	loadWhile(t, hosts, func() {
+		for i, p := range hosts {
+			restart(t, p, "")
+			left := len(hosts) - 1 - i
+			if left == 0 {
+				break
+			}
+			if said := finalize(t, p); !strings.Contains(said, "the feature level is 1\n") || strings.Count(said, "replace its version, 0.9") != left {
+				t.Errorf("beside %d older hosts finalize says %s", left, said)
+			}
+		}
+	})
+	clients, usage := clientsOf(hosts), pgtest.Number(t, dsn, "SELECT count(*) FROM usage")
+	startLoad(t, clients, "new-", 8, 0)()
+	wantLevel(t, hosts, 1)
+	if n := usage(); n != 0 {
+		t.Errorf("%d rows that older versions do not erase, before the upgrade is finalized", n)
+	}
+	if said := finalize(t, hosts[0]); !strings.Contains(said, "the feature level is 2\n") || strings.Contains(said, "replace") {
+		t.Errorf("beside no older host finalize says %s", said)
+	}
+	wantLevel(t, hosts, 2)
+	startLoad(t, clients, "final-", 8, 0)()
+	if usage() == 0 {
+		t.Error("nothing new is written once the upgrade is finalized")
+	}
+	launchShared(t, late, dsn, late.Addr, hosttest.ScriptSwarm)
+	const advice = "the hosts have the feature level 2, and this version (0.9) has 1 at most: start a newer one"
+	if code, log := late.End(); code == 0 || !strings.Contains(log, advice) {
+		t.Errorf("an older program ends with code %d and %s", code, log)
+	}
+}
