@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"skep/host/internal/guests"
@@ -126,6 +127,48 @@ func TestRollingUpgrade(t *testing.T) {
 	launchShared(t, late, dsn, late.Addr, hosttest.ScriptSwarm)
 	const advice = "the hosts have the feature level 2, and this version (0.9) has 1 at most: start a newer one"
 	if code, log := late.End(); code == 0 || !strings.Contains(log, advice) {
+		t.Errorf("an older program ends with code %d and %s", code, log)
+	}
+}
+
+// TestBreakingUpgrade: a version that changes tables that older ones use changes nothing beside hosts of them, which
+// it names and which go on. Once they are stopped it starts, and the older version does not any more.
+func TestBreakingUpgrade(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipOnServer(t, "its hosts share a server of their own")
+	dsn := pgtest.Schema(t)
+	newer := otherProgram(t, version("2.0"), replacement{
+		"host/internal/store/sqlite/server_schema.go", "PRIMARY KEY (tenant, swarm, agent)\n\t);`,\n}",
+		"PRIMARY KEY (tenant, swarm, agent)\n\t);`,\n\t`ALTER TABLE quarantine ADD COLUMN newer BIGINT;`,\n}",
+	})
+	hosts := hostsAt(t, 2, dsn)
+	clients := clientsOf(hosts)
+	for _, p := range hosts {
+		waitReady(t, p)
+	}
+	p := hosttest.NewProcess(t, "127.0.0.1")
+	p.Program = newer
+	launchShared(t, p, dsn, p.Addr, hosttest.ScriptSwarm)
+	code, log := p.End()
+	for _, want := range []string{"stop all of them first", hosts[0].Addr + " of version dev", hosts[1].Addr + " of version dev"} {
+		if code == 0 || !strings.Contains(log, want) {
+			t.Errorf("a newer program beside older hosts ends with code %d and without %q: %s", code, want, log)
+		}
+	}
+	startLoad(t, clients, "beside-", 8, 0)()
+	for _, older := range hosts {
+		older.Signal(syscall.SIGTERM)
+		if code, _ := older.End(); code != 0 {
+			t.Errorf("the host at %s was stopped and has ended with code %d", older.Addr, code)
+		}
+	}
+	if p.Start(); t.Failed() {
+		return
+	}
+	waitReady(t, p)
+	checkTask(t, p.Client(), "beside-0")
+	hosts[0].Start()
+	if code, log := hosts[0].End(); code == 0 || !strings.Contains(log, "use the newer skep that wrote it") {
 		t.Errorf("an older program ends with code %d and %s", code, log)
 	}
 }

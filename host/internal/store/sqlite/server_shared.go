@@ -195,11 +195,22 @@ func (w *writer) migrateAlone(ctx context.Context) error {
 		return scan
 	}
 	if !free {
-		return fmt.Errorf("%w; other hosts share the server: stop all of them first, and start one of this version", err)
+		return fmt.Errorf("%w; other hosts share the server%s: stop all of them first, and start one of this version", err, w.describeHosts(ctx))
 	}
 	err = migrateServer(ctx, w.conn, serverMigrations)
 	_, freed := w.conn.ExecContext(ctx, "SELECT pg_advisory_unlock('hosts'::regclass::oid::bigint)")
 	return errors.Join(err, freed)
+}
+
+// describeHosts describes the hosts that have their place among the others, as an addition to a message. It is
+// empty for none, and where hosts have never been members.
+func (w *writer) describeHosts(ctx context.Context) (text string) {
+	const query = `SELECT coalesce(string_agg(b.address || ' of version ' || coalesce(r.version, 'unknown'), ', ' ORDER BY h.hid), '')
+		FROM hosts h JOIN beats b USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead`
+	if err := w.conn.QueryRowContext(ctx, query).Scan(&text); err != nil || text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // asFence gives the error of a slot that another host has the meaning of a fence: what this host
