@@ -20,9 +20,9 @@ import (
 
 const doctorHelp = `Doctor looks for what is wrong with a host: its swarm.toml and modules, who may change or
 read its files, the clock, the disk, open files, addresses, what confines programs, the
-database, keyring, logs and certificates. It changes nothing, and a host may run. With
---online it also calls peers, models, MCP servers and the webhook, and compares pinned
-tools.
+database or the PostgreSQL server of [store], keyring, logs and certificates. It changes
+nothing, and a host may run. With --online it also calls peers, models, MCP servers and
+the webhook, and compares pinned tools.
 
 Each finding has an id, how grave it is, and what mends it; docs/doctor.md has a section
 for each id. The exit code is 8 when there is a finding that is an error, and 0 when there

@@ -12,7 +12,8 @@ import (
 )
 
 const validateHelp = `Validate reads swarm.toml as serve would, loads every module it names, and starts
-nothing. Each fault is one line on stderr:
+nothing. It asks no other program or machine: skep doctor looks at the PostgreSQL server
+of [store], and with --online at what agents call. Each fault is one line on stderr:
 
   FILE:LINE:COL: what is wrong (did you mean "…"?)
 
