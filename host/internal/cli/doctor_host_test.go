@@ -174,7 +174,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 		tried[f.id] = true
 	}
 	for _, id := range diagnosis.IDs() {
-		if !tried[id] && id != diagnosis.StoreServer { // skep doctor store's tests plant those
+		if !tried[id] && id != diagnosis.StoreServer { // TestDoctorFindsServerFaults plants those
 			t.Errorf("no fault with the id %s is planted", id)
 		}
 	}

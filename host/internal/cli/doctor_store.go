@@ -29,9 +29,8 @@ func (a *app) doctorStoreCommand() *cobra.Command {
 		if cfg.Store.Driver != config.DriverPostgres {
 			return a.printGatewayChecks([]gatewayCheck{{"store", true, "a file in " + a.dataDir()}})
 		}
-		found, err := datadir.InspectServer(cmd.Context(), cfg)
-		faults, isFault := err.(config.Faults) //nolint:errorlint // it is what InspectServer returns
-		if err != nil && !isFault {
+		found, faults, err := datadir.InspectServer(cmd.Context(), cfg)
+		if err != nil {
 			return err
 		}
 		var checks []gatewayCheck
@@ -43,7 +42,7 @@ func (a *app) doctorStoreCommand() *cobra.Command {
 			checks = append(checks, gatewayCheck{"server", true, fmt.Sprintf("PostgreSQL %s, schema %s, %s", found.Version, found.Schema, standbys)})
 		}
 		for _, f := range faults {
-			checks = append(checks, gatewayCheck{f.Path, false, f.String()})
+			checks = append(checks, gatewayCheck{f.Path, false, f.String() + ": " + f.Fix})
 		}
 		return a.printGatewayChecks(checks)
 	})

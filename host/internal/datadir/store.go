@@ -67,11 +67,23 @@ func server(s config.Store) sqlite.Server {
 	return sqlite.Server{DSN: s.DSN.Reveal(), Replicated: s.Durability == config.DurabilityReplicated}
 }
 
-// InspectServer looks at the server of a configuration and changes nothing there. An error of
-// the server is [config.Faults] at the lines to change.
-func InspectServer(ctx context.Context, cfg *config.Config) (postgres.Condition, error) {
-	found, err := sqlite.InspectServer(ctx, server(cfg.Store))
-	return found, StoreFault(cfg, err)
+// ServerFault is why a server is not fit, at the line of the file that chooses it.
+type ServerFault struct {
+	config.Fault
+	// Fix is what to change.
+	Fix string
+}
+
+// InspectServer looks at the server of a configuration and changes nothing there.
+func InspectServer(ctx context.Context, cfg *config.Config) (found postgres.Condition, faults []ServerFault, err error) {
+	found, err = sqlite.InspectServer(ctx, server(cfg.Store))
+	for _, u := range postgres.FindUnfit(err) {
+		faults = append(faults, ServerFault{cfg.Fault(u.Err.Error(), "store", u.Setting), u.Fix})
+	}
+	if len(faults) > 0 {
+		err = nil
+	}
+	return found, faults, err
 }
 
 // placeOf names what a store is in.

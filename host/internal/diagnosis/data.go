@@ -62,17 +62,14 @@ func (d *diagnosis) checkServer(ctx context.Context) (healthy bool) {
 	if d.Config.Store.Driver != config.DriverPostgres {
 		return false
 	}
-	_, err := datadir.InspectServer(ctx, d.Config)
-	var faults config.Faults
-	switch {
-	case errors.As(err, &faults):
-		for _, f := range faults {
-			d.add(StoreServer, Error, f.Path, "change the server or the line of the file: skep doctor store shows it alone", "%s", f.String())
-		}
-	case err != nil:
-		d.add(StoreServer, Error, "store", "skep doctor store shows it alone", "%v", err)
+	_, faults, err := datadir.InspectServer(ctx, d.Config)
+	for _, f := range faults {
+		d.add(StoreServer, Error, f.Path, f.Fix, "%s", f.String())
 	}
-	return err == nil
+	if err != nil {
+		d.add(StoreServer, Error, "store", "look at the server's log", "%v", err)
+	}
+	return err == nil && len(faults) == 0
 }
 
 // keyringName is the file of the keys that seal what tenants store.
@@ -173,7 +170,11 @@ var quotaEnds = map[string][2]string{
 // checkQuotas reports tenants that have used up a quota.
 func (d *diagnosis) checkQuotas(ctx context.Context, data datadir.Data) {
 	list, err := data.Tenants(ctx, d.Config)
-	if err != nil {
+	switch {
+	case errors.Is(err, datadir.ErrNoStore):
+		d.add(DataMissing, Warning, data.Place(), "name the schema of the host with search_path in [store] dsn; for a new host skep serve makes its tables",
+			"there is no store on the server: a host that starts here knows of no earlier task")
+	case err != nil:
 		d.add(StoreUnreadable, Error, data.Place(), "run skep doctor again, or look at the server", "what tenants use cannot be read: %v", err)
 	}
 	for _, t := range list {

@@ -286,6 +286,16 @@ func (s *Server) newSchema(t testing.TB) string {
 	return dsn
 }
 
+// Exec runs statements on the server, one after the other, as its administrator would.
+func (s *Server) Exec(t testing.TB, statements ...string) {
+	t.Helper()
+	for _, text := range statements {
+		if err := s.run(t.Context(), text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
 // run runs statements on the server, as another program would.
 func (s *Server) run(ctx context.Context, sql string) error { return s.runAt(ctx, s.DSN(), sql) }
 

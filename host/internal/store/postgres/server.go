@@ -12,25 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// minServer is the oldest version that is accepted: pg_terminate_backend waits since 14.
-const minServer = 140000
-
 // Unfit is why a server is not fit for the store.
 type Unfit struct {
 	// Setting is the one of the store that chooses the server, or what it must do: "dsn" or
 	// "durability".
 	Setting string
-	Err     error
+	// Err is why, and Fix is what to change.
+	Err error
+	Fix string
 }
 
 // Error returns why, and what to change.
-func (u *Unfit) Error() string { return u.Err.Error() }
+func (u *Unfit) Error() string { return u.Err.Error() + ": " + u.Fix }
 
 // Unwrap returns why.
 func (u *Unfit) Unwrap() error { return u.Err }
 
-func unfit(setting, format string, args ...any) error {
-	return &Unfit{setting, fmt.Errorf(format, args...)}
+func unfit(setting, fix, format string, args ...any) error {
+	return &Unfit{setting, fmt.Errorf(format, args...), fix}
 }
 
 // FindUnfit returns all that an error says of a server that is not fit.
@@ -40,7 +39,7 @@ func FindUnfit(err error) (all []*Unfit) {
 	case *Unfit:
 		return []*Unfit{e}
 	case *pgconn.ConnectError:
-		return []*Unfit{{"dsn", e}}
+		return []*Unfit{{"dsn", e, connectFix(e)}}
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
 			all = append(all, FindUnfit(one)...)
@@ -49,40 +48,6 @@ func FindUnfit(err error) (all []*Unfit) {
 		return FindUnfit(e.Unwrap())
 	}
 	return all
-}
-
-// checkServer refuses a server that does not keep what it has acknowledged, and a pooler that
-// gives a session's transactions to several processes: a host must be able to end its own.
-// replicated refuses one that acknowledges what no standby has.
-func checkServer(ctx context.Context, pg *pgconn.PgConn, replicated bool) error {
-	found := map[string]string{}
-	for _, name := range []string{"server_version_num", "fsync", "full_page_writes", "synchronous_standby_names"} {
-		value, err := show(ctx, pg, "SELECT current_setting('"+name+"')")
-		if err != nil {
-			return err
-		}
-		found[name] = value
-	}
-	pid, err := show(ctx, pg, "SELECT pg_backend_pid()::text")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	if version := found["server_version_num"]; len(version) < 6 || version < fmt.Sprint(minServer) {
-		errs = append(errs, unfit("dsn", "the server has version %s, at least %d is needed: use a newer PostgreSQL", version, minServer))
-	}
-	for _, name := range []string{"fsync", "full_page_writes"} {
-		if found[name] != "on" {
-			errs = append(errs, unfit("dsn", "the server has %s = %s and forgets in a crash what it has acknowledged: set %s = on in its postgresql.conf", name, found[name], name))
-		}
-	}
-	if replicated && found["synchronous_standby_names"] == "" {
-		errs = append(errs, unfit("durability", "the server has no synchronous standby, and what it has acknowledged is lost with it: set synchronous_standby_names in its postgresql.conf, as ANY 1 (…) of two standbys, or [store] durability = \"local\" if that may be"))
-	}
-	if pid != fmt.Sprint(pg.PID()) {
-		errs = append(errs, unfit("dsn", "a pooler stands before the server: let [store] dsn name the server itself"))
-	}
-	return errors.Join(errs...)
 }
 
 // IsOwnFault reports whether an error is the fault of the statement that met it: of its
