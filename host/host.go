@@ -43,6 +43,7 @@ type Host struct {
 	log         *slog.Logger
 	levels      *loglevel.Levels
 	store       *sqlite.Store
+	tenants     *swarm.TenantSet
 	member      *cluster.Member // nil for a host that shares its store with no other
 	life        string          // names this start among those of the data directory
 	audit       *audit.Log
@@ -88,6 +89,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		return nil, errors.Join(err, h.closeTelemetry())
 	}
 	h.log = h.logOf("host")
+	h.tenants = swarm.NewTenantSet(definition.Tenants(opt.Config))
 	h.work = telemetry.NewWork(h.logOf("work"), opt.Config.Telemetry.TenantLabels)
 	h.outages = gateway.NewOutageLog(h.logOf("gateways"), time.Now)
 	defer func() {
@@ -112,7 +114,7 @@ func (h *Host) logOf(component string) *slog.Logger {
 
 func (h *Host) openStore(ctx context.Context) error {
 	var err error
-	opt := sqlite.Options{Logger: h.logOf("store"), OnGroup: h.commits.Observe, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config)}
+	opt := sqlite.Options{Logger: h.logOf("store"), OnGroup: h.commits.Observe, Weight: definition.Weights(h.opt.Config), Storage: h.storageQuota}
 	if h.isShared() {
 		err = h.openShared(ctx, opt)
 	} else {
@@ -120,6 +122,9 @@ func (h *Host) openStore(ctx context.Context) error {
 	}
 	return datadir.StoreFault(h.opt.Config, err)
 }
+
+// storageQuota is the storage quota of a tenant in bytes, 0 for none.
+func (h *Host) storageQuota(tenant string) int64 { return h.tenants.Quota(tenant).Storage }
 
 func (h *Host) openAudit(context.Context) (err error) {
 	h.audit, err = audit.Open(filepath.Join(h.opt.DataDir, audit.Name), audit.Options{Logger: h.logOf("audit"), OnEntry: h.publishEntry})
@@ -222,7 +227,7 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	h.swarm, err = swarm.New(ctx, h.store, h.definitions.Executor(), h.router, tools, h.definitions.All(), swarm.Options{
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
-		Tenants:     definition.Tenants(h.opt.Config), Logger: h.logOf("runtime"), KnownSwarms: h.peers,
+		Tenants:     h.tenants, Logger: h.logOf("runtime"), KnownSwarms: h.peers,
 		Cluster: h.cluster(), Handover: h.opt.Config.Cluster.Handover,
 		RunSet: set, Quarantine: h.definitions.Quarantine(), Library: h.definitions, LogWords: h.opt.Config.Console.Look == config.LookFree, Now: h.clock(), Observer: h.observers(), Sample: h.sample(), QuestionNotices: h.webhook != nil,
 	})

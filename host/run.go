@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"skep/host/internal/api/audit"
+	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/definition/plan"
 	"skep/host/internal/gateway"
@@ -130,6 +131,7 @@ func (h *Host) recordReload(err error) {
 // applyReload applies the parts of a reloaded configuration that are not
 // definitions.
 func (h *Host) applyReload(cfg *config.Config) {
+	h.swarm.ReplaceQuotas(definition.Tenants(cfg))
 	h.peers.SetPeers(cfg.Peers)
 	for _, g := range h.gateways {
 		g.Catalog.ReplacePartners()

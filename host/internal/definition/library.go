@@ -79,8 +79,6 @@ type Library struct {
 	// keeper counts what file actions write.
 	keeper *fileaction.Locks
 	log    *slog.Logger
-	// quotas are the tenants of the file, by name.
-	quotas map[string]config.Tenant
 
 	// reloading is held from the first read of a file until it is in force.
 	reloading ctxMutex
@@ -117,12 +115,9 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error
 	}
 	opt.Loader.modules.keepFiles(ctx) // before this host, or one that starts with it, takes up tasks
 	l := &Library{
-		opt: opt, store: opt.Store, log: opt.Logger, quotas: map[string]config.Tenant{}, keeper: fileaction.NewLocks(),
+		opt: opt, store: opt.Store, log: opt.Logger, keeper: fileaction.NewLocks(),
 		reloading: newCtxMutex(), change: newCtxMutex(), unused: map[string]time.Time{},
 		providers: newModelProviders(opt.Network, opt.Logger), tools: newToolServers(opt.Tools, opt.Env),
-	}
-	for _, t := range cfg.Tenants {
-		l.quotas[t.Name] = t
 	}
 	if l.state, err = l.newState(ctx, cfg, modules); err != nil {
 		return nil, errors.Join(err, l.Close())

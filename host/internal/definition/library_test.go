@@ -117,7 +117,7 @@ func runSwarm(t *testing.T, cfg *config.Config, store *sqlite.Store, l *Library)
 		t.Fatal(err)
 	}
 	rt, err := swarm.New(t.Context(), store, l.Executor(), swarm.NoForwarder{}, tools, l.All(), swarm.Options{
-		Tenants: Tenants(cfg), Logger: l.log, Quarantine: l.Quarantine(), Library: l,
+		Tenants: swarm.NewTenantSet(Tenants(cfg)), Logger: l.log, Quarantine: l.Quarantine(), Library: l,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"skep/host/internal/definition/config"
 	"skep/host/internal/definition/narrowing"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
@@ -72,7 +73,8 @@ func (l *Library) findLoaded(ctx context.Context, tenant string) (found sqlite.L
 // reserveDefinition refuses one stored definition too many for a tenant, after a sweep.
 // The caller holds l.change.
 func (l *Library) reserveDefinition(ctx context.Context, tenant, digest string) error {
-	if most := int64(l.quotas[tenant].Storage); most > 0 {
+	quota, _ := l.Config().Tenant(tenant)
+	if most := int64(quota.Storage); most > 0 {
 		kept, err := l.store.Footprint(ctx, tenant)
 		if err != nil {
 			return err
@@ -82,35 +84,35 @@ func (l *Library) reserveDefinition(ctx context.Context, tenant, digest string) 
 				"tenant '%s' has %d bytes stored, its quota; raise [tenants.%s] storage, or shorten [store] history_retention", tenant, kept.Bytes, tenant)}
 		}
 	}
-	if full, err := l.isFull(ctx, tenant, digest); !full || err != nil {
+	if full, err := l.isFull(ctx, quota, digest); !full || err != nil {
 		return err
 	}
 	if err := l.sweepLocked(ctx); err != nil {
 		return err
 	}
-	if full, err := l.isFull(ctx, tenant, digest); !full || err != nil {
+	if full, err := l.isFull(ctx, quota, digest); !full || err != nil {
 		return err
 	}
 	return &swarm.Refusal{Kind: swarm.ErrLimit, Retry: sweepEvery, Text: fmt.Sprintf(
 		"tenant '%s' has %d definitions, the most there may be: the one in force and those that its unfinished tasks were begun with; finish or cancel tasks of older ones, then load again, or raise [tenants.%s] definitions",
-		tenant, l.quotas[tenant].Definitions, tenant)}
+		tenant, quota.Definitions, tenant)}
 }
 
 // isFull reports whether a tenant has all the stored definitions it may have, and none
 // with the digest.
-func (l *Library) isFull(ctx context.Context, tenant, digest string) (bool, error) {
+func (l *Library) isFull(ctx context.Context, tenant config.Tenant, digest string) (bool, error) {
 	list, err := l.store.Definitions(ctx)
 	n := 0
 	for _, d := range list {
 		switch {
-		case d.Tenant != tenant:
+		case d.Tenant != tenant.Name:
 		case d.Digest == digest:
 			return false, err
 		default:
 			n++
 		}
 	}
-	return n >= l.quotas[tenant].Definitions, err
+	return n >= tenant.Definitions, err
 }
 
 // Damaged lists the tenants that are not served because their loaded definition cannot be

@@ -42,14 +42,17 @@ func (h *testLibrary) countOwn(t *testing.T) (stored, bound int) {
 	return len(list), len(h.bound) - 1
 }
 
-func (h *testLibrary) setQuota(tenant string, q config.Tenant) { h.quotas[tenant] = q }
+func (h *testLibrary) setQuota(q config.Tenant) {
+	q.Name = swarm.DefaultTenant
+	h.file.Config.Tenants = []config.Tenant{q}
+}
 
 // A definition is charged to its tenant's storage, and one more is refused where that is
 // used up.
 func TestDefinitionsNeedStorage(t *testing.T) {
 	t.Parallel()
 	h, _ := newTestLibrary(t)
-	h.setQuota(swarm.DefaultTenant, config.Tenant{Definitions: 64, Storage: 1})
+	h.setQuota(config.Tenant{Definitions: 64, Storage: 1})
 	if err := h.loadDescribed(t, strings.Repeat("first", 1000)); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +67,7 @@ func TestDefinitionsNeedStorage(t *testing.T) {
 func TestDefinitionsAreBounded(t *testing.T) {
 	t.Parallel()
 	h, _ := newTestLibrary(t)
-	h.setQuota(swarm.DefaultTenant, config.Tenant{Definitions: 2})
+	h.setQuota(config.Tenant{Definitions: 2})
 	for i := range 5 {
 		if err := h.loadDescribed(t, fmt.Sprint(i)); err != nil {
 			t.Fatal(i, err)

@@ -25,12 +25,6 @@ func budget(tokens int64, usd float64) swarm.Spend {
 	return swarm.Spend{Tokens: tokens, MicroUSD: int64(math.Ceil(usd * 1e6))}
 }
 
-// Storage returns the storage quota of each tenant in bytes, 0 for none.
-func Storage(cfg *config.Config) func(tenant string) int64 {
-	tenants := Tenants(cfg)
-	return func(tenant string) int64 { return tenants[tenant].Quota.Storage }
-}
-
 // Weights returns the weight of each tenant, 1 for a tenant that is not in the file.
 func Weights(cfg *config.Config) func(tenant string) float64 {
 	weights := make(map[string]int, len(cfg.Tenants))

@@ -79,7 +79,7 @@ func (w *world) startHost(dir string) (*host, error) {
 		RandomBelow: func(below time.Duration) time.Duration { return below / 2 },
 	})
 	h.rt, err = swarm.New(ctx, startStore{h.store}, h.exec, forwarder{h.router, h}, w.tools, w.grants.inForce(), swarm.Options{
-		Turns: w.turns, Tokens: 8, Tenants: w.quotas, Library: w.grants.olderDefinitions(h), Logger: w.log,
+		Turns: w.turns, Tokens: 8, Tenants: swarm.NewTenantSet(w.quotas), Library: w.grants.olderDefinitions(h), Logger: w.log,
 	})
 	if err != nil {
 		go h.abandon()

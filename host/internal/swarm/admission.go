@@ -51,7 +51,7 @@ func (a *Admission) CountsTasks() bool { return a.Starts && a.Bounds.Tasks > 0 }
 
 // admission returns what the store is to check of a demand, nil where the runtime has counted all.
 func (r *Runtime) admission(tenant string, d quotaDemand) *Admission {
-	q := r.quotas[tenant].Quota
+	q := r.tenants.Quota(tenant)
 	bounds := AdmissionBounds{Tasks: q.Tasks, MessagesPerDay: q.MessagesPerDay, Storage: q.Storage}
 	if r.share.cluster == nil || bounds == (AdmissionBounds{}) {
 		return nil
@@ -61,7 +61,7 @@ func (r *Runtime) admission(tenant string, d quotaDemand) *Admission {
 
 // refusal is why a mutation was refused with [ErrQuota].
 func (a *Admission) refusal(r *Runtime, tenant string) error {
-	q := r.quotas[tenant].Quota
+	q := r.tenants.Quota(tenant)
 	q.Queue = 0
 	d := quotaDemand{rows: a.Rows, keeps: a.Keeps, bytes: a.Adds}
 	if a.Starts {

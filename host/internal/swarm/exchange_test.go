@@ -373,7 +373,7 @@ func TestTwoWrites(t *testing.T) {
 // A tenant whose queue is full can still answer: an answer takes no place.
 func TestAnswerNeedsNoPlace(t *testing.T) {
 	r := newRealm(t, func(h *hive) {
-		h.opt.Tenants = map[string]swarm.Tenant{swarm.DefaultTenant: {Quota: swarm.Quota{Queue: 2}}}
+		h.opt.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{swarm.DefaultTenant: {Quota: swarm.Quota{Queue: 2}}})
 		h.def.Agents[1].Targets = []string{"text"}
 		h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
 			if incoming(turn).Payload.Sender.Name == "x@acme" {

@@ -47,7 +47,7 @@ type QuotaLeft struct {
 // QuotasLeft lists what tenants have left of their quotas, by tenant. The quotas have the names
 // of their keys in [tenants.NAME]. A tenant whose data cannot be read is left out.
 func (r *Runtime) QuotasLeft(ctx context.Context) (list []QuotaLeft) {
-	for tenant := range r.quotas {
+	for tenant := range r.tenants.all() {
 		left, err := r.quotasLeft(ctx, tenant)
 		if err == nil {
 			list = append(list, left...)
@@ -60,7 +60,7 @@ func (r *Runtime) QuotasLeft(ctx context.Context) (list []QuotaLeft) {
 }
 
 func (r *Runtime) quotasLeft(ctx context.Context, tenant string) (list []QuotaLeft, err error) {
-	q := r.quotas[tenant].Quota
+	q := r.tenants.Quota(tenant)
 	var kept Footprint
 	if q.Storage > 0 || q.MessagesPerDay > 0 || q.SpendPerDay != (Spend{}) {
 		if kept, err = r.store.Footprint(ctx, tenant); err != nil {

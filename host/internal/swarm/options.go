@@ -15,8 +15,8 @@ type Options struct {
 	// TurnBuffers bounds what running turns hold in memory beyond 1 MiB each, in bytes;
 	// 512 MiB by default.
 	TurnBuffers int64
-	// Tenants are the weights and quotas of tenants; a missing tenant has no limits.
-	Tenants map[string]Tenant
+	// Tenants are the weights and quotas of tenants; nil for none.
+	Tenants *TenantSet
 	// RunSet keeps the turns that may have killed the last host, Quarantine the agents
 	// that must not run. Both may be nil.
 	RunSet     RunSet
@@ -55,6 +55,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TurnBuffers <= 0 {
 		o.TurnBuffers = 512 << 20
+	}
+	if o.Tenants == nil {
+		o.Tenants = NewTenantSet(nil)
 	}
 	if o.KnownSwarms == nil {
 		o.KnownSwarms = noKnownSwarms{}

@@ -37,7 +37,7 @@ type Runtime struct {
 	suspects        *suspectGate
 	quarantine      Quarantine
 	defs            definitions
-	quotas          tenantSet
+	tenants         *TenantSet
 	metrics         *metrics.Registry
 
 	share    share
@@ -100,14 +100,14 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		share:   share{cluster: opt.Cluster, handover: opt.Handover, slots: map[slot.Slot]bool{}, granting: map[string]*sync.Mutex{}},
 		defs:    newDefinitions(opt.Library),
 		buffers: newTurnBuffers(opt.TurnBuffers),
-		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Monotonic, tenantSet(opt.Tenants).weight),
+		tenants: opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Monotonic, opt.Tenants.weight),
 		wakeups: scheduler.NewWakeups[TaskKey](),
 		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
 		tasks: map[TaskKey]*activeTask{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
 		instanceCounts: map[swarmKey]*instanceCount{}, tenantLoads: map[string]*tenantLoad{}, peerTasks: map[peerKey]int{}, daySpends: map[string]*daySpend{},
 	}
-	r.slots = scheduler.NewSlots[claim](opt.Turns, r.quotas.slotRules(&r.share))
+	r.slots = scheduler.NewSlots[claim](opt.Turns, r.tenants.slotRules(&r.share))
 	r.lifetime, r.endLifetime = context.WithCancelCause(context.Background())
 	if defs, err = r.prepareDefinitions(defs); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (r *Runtime) othersLoad(name string) int {
 
 // othersWaiting counts the messages of a tenant that wait at other hosts, 0 for a tenant whose queue has no bound.
 func (r *Runtime) othersWaiting(tenant string) int {
-	if r.quotas[tenant].Quota.Queue <= 0 {
+	if r.tenants.Quota(tenant).Queue <= 0 {
 		return 0
 	}
 	return r.othersLoad(tenantQueueLoadName(tenant))
@@ -95,7 +95,7 @@ func (r *Runtime) listLoads() hostLoads {
 	defer r.mu.Unlock()
 	has := hostLoads{map[string]int{}, map[InstanceKey]int{}, maps.Clone(r.peerTasks), map[swarmKey]int{}}
 	for tenant, tl := range r.tenantLoads {
-		if n := tl.waiting + tl.rows; n > 0 && r.quotas[tenant].Quota.Queue > 0 {
+		if n := tl.waiting + tl.rows; n > 0 && r.tenants.Quota(tenant).Queue > 0 {
 			has.tenants[tenant] = n
 		}
 	}

@@ -46,7 +46,7 @@ func TestRunningTasksCount(t *testing.T) {
 	slow := taskOf("tenant0", "busy", "slow")
 	store := newLegacy(slow)
 	release := store.hold(slow)
-	r, _ := begin(t, store, Options{Tenants: map[string]Tenant{"tenant0": {Quota: Quota{Tasks: 1}}}})
+	r, _ := begin(t, store, Options{Tenants: NewTenantSet(map[string]Tenant{"tenant0": {Quota: Quota{Tasks: 1}}})})
 	<-store.loading
 	if st, err := r.Status(t.Context(), slow.InstanceKey); err != nil || !st.Running {
 		t.Errorf("the status is %+v, %v", st, err)
@@ -65,7 +65,7 @@ func TestRunningRowsCount(t *testing.T) {
 	slow := taskOf("tenant0", "busy", "slow")
 	store := newLegacy(slow)
 	release := store.hold(slow)
-	r, _ := begin(t, store, Options{Tenants: map[string]Tenant{"tenant0": {Quota: Quota{Queue: 1}}}})
+	r, _ := begin(t, store, Options{Tenants: NewTenantSet(map[string]Tenant{"tenant0": {Quota: Quota{Queue: 1}}})})
 	<-store.loading
 	if _, err := postTo(r, taskOf("tenant0", "other", "new")); !errors.Is(err, ErrLimit) {
 		t.Errorf("a post beyond the quota of one message = %v", err)
@@ -162,7 +162,7 @@ func TestDamagedTaskIsSetAside(t *testing.T) {
 	store := &torn{newLegacy(bad, whole), errTorn}
 	var log bytes.Buffer
 	r, stop := begin(t, store, Options{
-		Tenants: map[string]Tenant{"tenant0": {Quota: Quota{Tasks: 1}}},
+		Tenants: NewTenantSet(map[string]Tenant{"tenant0": {Quota: Quota{Tasks: 1}}}),
 		Logger:  slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	for deadline := time.Now().Add(time.Minute); store.state(whole) != StateCompleted || r.CountDamaged() != 1; time.Sleep(time.Millisecond) {

@@ -1,6 +1,10 @@
 package swarm
 
-import "skep/host/internal/swarm/scheduler"
+import (
+	"sync/atomic"
+
+	"skep/host/internal/swarm/scheduler"
+)
 
 // Tenant is the weight and quota of a customer.
 type Tenant struct {
@@ -26,15 +30,38 @@ type Quota struct {
 	SpendPerDay Spend
 }
 
-// tenantSet are the configured tenants; others have no limits.
-type tenantSet map[string]Tenant
+// TenantSet are the configured tenants, by name; others have no limits. A reload replaces the quotas of all at
+// once. Weights and names stay. It is safe for concurrent use.
+type TenantSet struct {
+	inForce atomic.Pointer[map[string]Tenant]
+}
 
-func (t tenantSet) weight(name string) float64 { return float64(max(1, t[name].Weight)) }
+// NewTenantSet returns a set of tenants, which must not change.
+func NewTenantSet(tenants map[string]Tenant) *TenantSet {
+	t := &TenantSet{}
+	t.inForce.Store(&tenants)
+	return t
+}
+
+// Quota returns the quota in force of a tenant.
+func (t *TenantSet) Quota(tenant string) Quota { return t.all()[tenant].Quota }
+
+// all are the tenants in force, for reading.
+func (t *TenantSet) all() map[string]Tenant { return *t.inForce.Load() }
+
+func (t *TenantSet) weight(name string) float64 { return float64(max(1, t.all()[name].Weight)) }
 
 // slotRules are the rules by which tenants share the slots of a host, which has a share of the tasks.
-func (t tenantSet) slotRules(s *share) scheduler.TenantRules {
+func (t *TenantSet) slotRules(s *share) scheduler.TenantRules {
 	return scheduler.TenantRules{
-		Weight: t.weight, Several: len(t) > 1,
-		MaxSlots: func(tenant string) int { return s.divide(t[tenant].Quota.Turns) },
+		Weight: t.weight, Several: len(t.all()) > 1,
+		MaxSlots: func(tenant string) int { return s.divide(t.Quota(tenant).Turns) },
 	}
+}
+
+// ReplaceQuotas puts quotas in force for the tenants that the runtime has. Turns that wait for a quota of turns go
+// on; a post or a send is held against either the old quotas or the new ones.
+func (r *Runtime) ReplaceQuotas(tenants map[string]Tenant) {
+	r.tenants.inForce.Store(&tenants)
+	r.slots.Recheck()
 }

@@ -138,15 +138,19 @@ func (b budget) lacks(granted, most Spend) (lacks Spend) {
 // growGrant makes this host's part of a tenant's budget larger by what a call lacks, or returns
 // why the call does not fit.
 func (r *Runtime) growGrant(tenant string, op abi.Op, day int64, most, lacks Spend) *abi.Error {
-	bound := r.quotas[tenant].Quota.SpendPerDay
+	bound := r.tenants.Quota(tenant).SpendPerDay
 	granted, rest, err := r.share.cluster.GrantSpend(r.lifetime, tenant, day, lacks, bound)
 	if err != nil {
 		return abi.Errorf(abi.CodeInternal, op, "store", "what tenant %q may still spend today cannot be read", tenant)
 	}
 	if granted == (Spend{}) {
 		// The rest and what is left of this host's part are not enough.
-		used := bound.Minus(rest).Minus(most.Minus(lacks))
-		return r.untilNextDay(r.dayBudget(tenant, used).refuse(op, most))
+		b := r.dayBudget(tenant, bound.Minus(rest).Minus(most.Minus(lacks)))
+		b.bound = bound
+		if fault := b.refuse(op, most); fault != nil {
+			return r.untilNextDay(fault)
+		}
+		return nil // a reload has taken the bound away: the caller tries again
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +205,7 @@ func (t *Turn) budgets() []budget {
 }
 
 func (r *Runtime) dayBudget(tenant string, used Spend) budget {
-	return budget{fmt.Sprintf("tenant %q has today (UTC)", tenant), r.quotas[tenant].Quota.SpendPerDay, used,
+	return budget{fmt.Sprintf("tenant %q has today (UTC)", tenant), r.tenants.Quota(tenant).SpendPerDay, used,
 		"[tenants." + tenant + "] tokens_per_day", "[tenants." + tenant + "] usd_per_day"}
 }
 

@@ -140,7 +140,7 @@ func (t *activeTask) quotaDemand(p Post) (quotaDemand, error) {
 
 // footprint reads the size of a tenant's data, if a quota needs it.
 func (r *Runtime) footprint(ctx context.Context, tenant string) (Footprint, error) {
-	q := r.quotas[tenant].Quota
+	q := r.tenants.Quota(tenant)
 	if q.Storage <= 0 && q.MessagesPerDay <= 0 {
 		return Footprint{}, nil
 	}
@@ -154,7 +154,7 @@ func (r *Runtime) footprint(ctx context.Context, tenant string) (Footprint, erro
 // countOpen counts the tasks of a tenant that run at all hosts that share the store, if a quota needs it.
 // It refuses most of what the store would refuse: of posts at once the store decides.
 func (r *Runtime) countOpen(ctx context.Context, tenant string, d quotaDemand) (int, error) {
-	if r.share.cluster == nil || r.quotas[tenant].Quota.Tasks <= 0 || d.tasks == 0 {
+	if r.share.cluster == nil || r.tenants.Quota(tenant).Tasks <= 0 || d.tasks == 0 {
 		return 0, nil
 	}
 	running, err := r.share.cluster.CountRunning(ctx, []string{tenant})
@@ -172,7 +172,7 @@ func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint, open 
 		has.running, has.tasks = open, 0
 	}
 	has.waiting += r.othersWaiting(tenant)
-	return r.quotas[tenant].Quota.check(tenant, d, has, kept, r.now())
+	return r.tenants.Quota(tenant).check(tenant, d, has, kept, r.now())
 }
 
 // check checks a demand of a tenant that has something.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,15 +24,20 @@ func of(tenant string) func(*swarm.Post) {
 	return func(p *swarm.Post) { p.Principal.Tenant = tenant }
 }
 
+// tenantsOf are tenants with quotas, and "free" without.
+func tenantsOf(quotas map[string]swarm.Quota) map[string]swarm.Tenant {
+	tenants := map[string]swarm.Tenant{"free": {}}
+	for name, q := range quotas {
+		tenants[name] = swarm.Tenant{Quota: q}
+	}
+	return tenants
+}
+
 // withTenants gives the hive's swarm to tenants with quotas, and "free" without.
 func withTenants(quotas map[string]swarm.Quota) func(*hive) {
 	return func(h *hive) {
-		h.opt.Tenants = map[string]swarm.Tenant{"free": {}}
-		h.also = []string{"free"}
-		for name, q := range quotas {
-			h.opt.Tenants[name] = swarm.Tenant{Quota: q}
-			h.also = append(h.also, name)
-		}
+		h.opt.Tenants = swarm.NewTenantSet(tenantsOf(quotas))
+		h.also = append([]string{"free"}, slices.Collect(maps.Keys(quotas))...)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // KnowsTenant reports whether a tenant is in the file, or keeps anything.
 func (r *Runtime) KnowsTenant(ctx context.Context, tenant string) (bool, error) {
-	if _, configured := r.quotas[tenant]; configured {
+	if _, configured := r.tenants.all()[tenant]; configured {
 		return true, nil
 	}
 	return r.store.HasData(ctx, tenant)
@@ -41,7 +41,7 @@ func (r *Runtime) TenantUses(ctx context.Context, after string, limit int) (list
 		return nil, false, err
 	}
 	byName := func(f TenantFootprint, name string) int { return strings.Compare(f.Tenant, name) }
-	for _, name := range slices.Sorted(maps.Keys(r.quotas)) {
+	for _, name := range slices.Sorted(maps.Keys(r.tenants.all())) {
 		if i, found := slices.BinarySearchFunc(kept, name, byName); !found && name > after {
 			kept = slices.Insert(kept, i, TenantFootprint{Tenant: name})
 		}
@@ -74,7 +74,7 @@ func (r *Runtime) quotaUses(ctx context.Context, kept []TenantFootprint) ([]Tena
 	defer r.mu.Unlock()
 	list := make([]TenantQuotaUse, len(kept))
 	for i, f := range kept {
-		list[i] = TenantQuotaUse{f, append(r.loadUse(f.Tenant, open[f.Tenant]), r.quotas[f.Tenant].Quota.StoredUse(f.Footprint, r.now())...)}
+		list[i] = TenantQuotaUse{f, append(r.loadUse(f.Tenant, open[f.Tenant]), r.tenants.Quota(f.Tenant).StoredUse(f.Footprint, r.now())...)}
 	}
 	return list, nil
 }
@@ -83,7 +83,7 @@ func (r *Runtime) quotaUses(ctx context.Context, kept []TenantFootprint) ([]Tena
 func (r *Runtime) countAllOpen(ctx context.Context, tenants []TenantFootprint) (map[string]int, error) {
 	var bounded []string
 	for _, f := range tenants {
-		if r.quotas[f.Tenant].Quota.Tasks > 0 {
+		if r.tenants.Quota(f.Tenant).Tasks > 0 {
 			bounded = append(bounded, f.Tenant)
 		}
 	}
@@ -99,7 +99,7 @@ func (r *Runtime) loadUse(tenant string, open int) []QuotaUse {
 	if tl := r.tenantLoads[tenant]; tl != nil {
 		has = *tl
 	}
-	quota := r.quotas[tenant].Quota
+	quota := r.tenants.Quota(tenant)
 	return []QuotaUse{
 		{Name: "tasks", Limit: int64(quota.Tasks), Used: int64(max(open, has.running+has.tasks)), Local: quota.Tasks <= 0 && r.share.cluster != nil},
 		{Name: "queue", Limit: int64(quota.Queue), Used: int64(has.waiting + has.rows + r.othersWaiting(tenant)), Local: quota.Queue <= 0 && r.share.cluster != nil},

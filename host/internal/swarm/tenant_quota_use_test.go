@@ -59,7 +59,7 @@ func TestTenantUsesOfHosts(t *testing.T) {
 	cluster, reads := &sharingHost{sharedBudget: &sharedBudget{}, others: s.othersOne, running: map[string]int{"b": 4}}, &atomic.Int64{}
 	one := newHive(t, withTenants(map[string]swarm.Quota{"b": {Tasks: 9, Queue: 5}, "d": {Tasks: 2}, "f": {}}), func(h *hive) {
 		h.opt.Cluster, h.also = cluster, append(h.also, "a", "c", "e")
-		delete(h.opt.Tenants, "free")
+		h.opt.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{"b": {Quota: swarm.Quota{Tasks: 9, Queue: 5}}, "d": {Quota: swarm.Quota{Tasks: 2}}, "f": {}})
 		h.wrap = func(st swarm.Store) swarm.Store { return countedFootprints{st, reads} }
 	})
 	one.gainAll()

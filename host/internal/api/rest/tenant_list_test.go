@@ -13,7 +13,9 @@ import (
 )
 
 // withAcme adds the tenant acme to the file, and nobody, which has nothing.
-func withAcme(h *testHost) { h.limits.Tenants = map[string]swarm.Tenant{"acme": {}, "nobody": {}} }
+func withAcme(h *testHost) {
+	h.limits.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{"acme": {}, "nobody": {}})
+}
 
 // listedTenants lists tenants in pages of so many: their names, and of each what it stores and of its quotas uses and has left.
 func listedTenants(t *testing.T, h *testHost, token string, limit int) (names []string, uses map[string]map[string][2]int64) {
@@ -58,9 +60,9 @@ func TestTenantList(t *testing.T) {
 	t.Parallel()
 	var entries []audit.Entry
 	h := watchedHost(t, &entries, func(h *testHost) {
-		h.limits.Tenants = map[string]swarm.Tenant{
+		h.limits.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{
 			"acme": {Quota: swarm.Quota{Tasks: 5, Storage: 100 << 20, MessagesPerDay: 100, SpendPerDay: swarm.Spend{MicroUSD: 7e6}}}, "quiet": {},
-		}
+		})
 	})
 	names, uses := listedTenants(t, h, "default/operator/op", 2)
 	for _, limit := range []int{1, 3, 1000} {
@@ -93,7 +95,7 @@ func TestTenantList(t *testing.T) {
 func TestUnknownTenant(t *testing.T) {
 	t.Parallel()
 	var entries []audit.Entry
-	h := watchedHost(t, &entries, func(h *testHost) { h.limits.Tenants = map[string]swarm.Tenant{"quiet": {}} })
+	h := watchedHost(t, &entries, func(h *testHost) { h.limits.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{"quiet": {}}) })
 	for _, path := range []string{
 		"usage?", "tasks?", "questions?", "dead-letters?", "pulse?limit=1&", "gateways?", "tasks/done-default?", "tasks/done-default/mail?",
 		"tasks/done-default/events?", "tasks/done-default/turns?", "tasks/done-default/history?agent=boss&",

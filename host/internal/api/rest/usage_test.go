@@ -111,7 +111,7 @@ func TestUsageSpans(t *testing.T) {
 func TestUsageShowsQuota(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t, func(h *testHost) {
-		h.limits.Tenants = map[string]swarm.Tenant{"default": {Quota: swarm.Quota{Tasks: 5, Storage: 1 << 20, MessagesPerDay: 100}}}
+		h.limits.Tenants = swarm.NewTenantSet(map[string]swarm.Tenant{"default": {Quota: swarm.Quota{Tasks: 5, Storage: 1 << 20, MessagesPerDay: 100}}})
 	})
 	h.do(request{method: "POST", path: "/message", body: text(obj{"body": "hello"})})
 	u := readUsage(t, h, "/skep/v1/usage", adminToken)

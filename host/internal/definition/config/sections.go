@@ -28,7 +28,7 @@ func Sections() []Section {
 		operator("[secrets.NAME]", new(SecretGrant).Settings(), "A secret, see [Compose a swarm](compose.md#grants)."),
 		operator("[mcp.NAME]", new(MCP).Settings(), "An MCP server, see [Use the tools of MCP servers](mcp.md)."),
 		operator("[limits]", c.Limits.Settings(), "Limits of the host and of tasks. `turns`, `turn_buffers`, `waiting_turns`, `process_idle` and `[limits.module]` take a restart."),
-		operator("[tenants.NAME]", new(Tenant).Settings(), "A tenant and its quotas, see [Host several tenants](tenants.md). Changes take a restart. The tenant `default` is there without being named."),
+		operator("[tenants.NAME]", new(Tenant).Settings(), "A tenant and its quotas, see [Host several tenants](tenants.md). Tenants that come or go and `weight` take a restart. The tenant `default` is there without being named."),
 		operator("[server]", c.Server.Settings(), "The listeners, see [Put it on the internet](serve.md). Changes take a restart."),
 		operator("[[auth.keys]]", new(AuthKey).Settings(), "A caller's key, see [Say who may call](auth.md). Changes here and in the next two tables take a restart."),
 		operator("[auth.jwt]", c.Auth.JWT.Settings(), "Callers with JSON Web Tokens."),

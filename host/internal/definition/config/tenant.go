@@ -25,7 +25,7 @@ type Tenant struct {
 }
 
 func (n *Tenant) Settings() []Setting {
-	return []Setting{
+	return allLimits(
 		count(&n.Turns, "turns", 0, 1, 1e9, "Turns that run at once.").unlimited(),
 		count(&n.TurnsPerSecond, "turns_per_second", 0, 1, 1e9, "Turns that begin.").unlimited().planned("tenants.turns_per_second").noLimit(),
 		count(&n.Tasks, "tasks", 0, 1, 1e9, "Tasks that run at once.").unlimited(),
@@ -35,9 +35,9 @@ func (n *Tenant) Settings() []Setting {
 		money(&n.USDPerDay, "usd_per_day", "Dollars for models in a day of UTC."),
 		size(&n.Memory, "memory", 0, 1, 1e15, "Memory of its turns.").unlimited().planned("tenants.memory").noLimit(),
 		size(&n.Storage, "storage", 0, 1, 1e15, "What is kept of it in the store.").unlimited(),
-		count(&n.Weight, "weight", 1, 1, 1000, "Its share of turns and computing time relative to other tenants."),
+		count(&n.Weight, "weight", 1, 1, 1000, "Its share of turns and computing time relative to other tenants.").restarts(),
 		count(&n.Definitions, "definitions", 64, 1, 10_000, "Definitions of its own that are kept, which it has loaded over the network."),
-	}
+	)
 }
 
 // tenants reads the [tenants] table. The tenant "default" is there without

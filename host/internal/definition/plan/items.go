@@ -42,7 +42,7 @@ func items(c *config.Config) (out []item) {
 		out = append(out, table("peer", p.Name, p, p.Settings(), "name", "tls"))
 	}
 	for _, t := range c.Tenants {
-		out = append(out, fixed(table("tenant", t.Name, t, nil, "name")))
+		out = append(out, tenant(t)...)
 	}
 	for _, g := range c.Gateways {
 		out = append(out, fixed(table("gateway", g.Name, g, g.Settings())))
@@ -105,6 +105,16 @@ func limits(c *config.Config) (out []item) {
 		if strings.HasPrefix(l.Key, "limits.") || strings.HasPrefix(l.Key, "agents.") {
 			out = append(out, item{kind: "limit", name: l.Key, shown: l.Value, exact: l.Value, setting: &l.Setting, always: true, restart: l.Setting.Restart})
 		}
+	}
+	return out
+}
+
+// tenant is that a tenant is there, and each of its quotas.
+func tenant(t config.Tenant) []item {
+	out := []item{fixed(table("tenant", t.Name, t, nil, "name"))}
+	out[0].exact = map[string]any{} // its keys are compared one by one
+	for _, s := range t.Settings() {
+		out = append(out, item{kind: "limit", name: "tenants." + t.Name + "." + s.Key, shown: s.Text(), exact: s.Text(), setting: &s, always: true, restart: s.Restart})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -33,9 +34,14 @@ type reloadSite struct {
 
 func reloadSiteOf(t *testing.T, n int) *reloadSite {
 	t.Helper()
+	return reloadSiteRunning(t, n, hosttest.ScriptSwarm)
+}
+
+func reloadSiteRunning(t *testing.T, n int, swarm string) *reloadSite {
+	t.Helper()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
 	s := &reloadSite{dsn: pgtest.Schema(t)}
-	s.hosts = hostsAt(t, n, s.dsn)
+	s.hosts = hostsRunning(t, n, s.dsn, swarm)
 	for _, p := range s.hosts {
 		s.admins, s.operators = append(s.admins, p.ClientAs(adminKey)), append(s.operators, p.ClientAs(operatorKey))
 	}
@@ -232,5 +238,44 @@ func TestReloadTwice(t *testing.T) {
 			t.Error("no reload is done")
 		}
 		before = s.wantAll(t, before)
+	}
+}
+
+// TestReloadQuota: a quota that is raised at one host is raised at all, and one that a host cannot follow, because its
+// file has another, is raised at none.
+func TestReloadQuota(t *testing.T) {
+	t.Parallel()
+	file := func(tasks int) string {
+		return hosttest.ScriptSwarm + fmt.Sprintf("[tenants.default]\ntasks = %d\n", tasks)
+	}
+	s := reloadSiteRunning(t, 2, file(1))
+	opens := func(host int, task string) bool {
+		t.Helper()
+		c, err := client.New(client.Options{URL: "http://" + s.hosts[host].Addr, Token: hosttest.ScriptKey, NoWait: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = c.PostAsync(t.Context(), client.Post{Task: task, Body: `[["sleep",{"ms":600000}]]`})
+		if err != nil && !strings.Contains(err.Error(), "raise [tenants.default] tasks") {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if !opens(0, "first") || opens(1, "second") {
+		t.Error("a quota of one task does not let exactly one begin")
+	}
+	s.write(file(2), 0)
+	s.wantRefusal(t, 0, 1, "its file differs in", "tenants.default.tasks")
+	if opens(0, "second") || opens(1, "second") {
+		t.Error("a quota that not all hosts have is in force")
+	}
+	s.write(file(2), 1)
+	if err := s.reload(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Eventually(t, "the other host goes by the higher quota", func() bool { return opens(1, "second") })
+	if opens(0, "third") || opens(1, "third") {
+		t.Error("three tasks are open, of two")
 	}
 }

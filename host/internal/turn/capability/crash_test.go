@@ -221,7 +221,7 @@ func (h *host) start(dies int64, behind bool) {
 	if h.wrap != nil {
 		store = h.wrap(store)
 	}
-	opt := swarm.Options{KnownSwarms: h.near, Tenants: h.tenants, Cluster: h.cluster, Observer: h.observer}
+	opt := swarm.Options{KnownSwarms: h.near, Tenants: swarm.NewTenantSet(h.tenants), Cluster: h.cluster, Observer: h.observer}
 	if h.observer != nil {
 		opt.Sample = func([16]byte) bool { return true }
 	}
