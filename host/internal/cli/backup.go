@@ -36,7 +36,7 @@ func (a *app) backupCommand() *cobra.Command {
 		Long: backupHelp, Example: backupExample, Args: exactArguments("the FILE to write"),
 	}
 	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well, the key that signs letters to FILE.letters.key, and the keys of gateways to FILE.GATEWAY.key")
-	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = a.commandOnData(func(cmd *cobra.Command, args []string) error {
 		return a.backup(cmd.Context(), args[0], withKeyring)
 	})
 	return cmd
@@ -159,12 +159,28 @@ func (a *app) restore(ctx context.Context, file string) error {
 	return nil
 }
 
-// dataOptions names the data directory with the settings of swarm.toml that concern it.
-// Other settings may be wrong; without a file there is no key.
+// dataOptions names the data directory, or the server that --data names, with the settings of
+// swarm.toml that concern it. Other settings may be wrong; without a file there is no key.
 func (a *app) dataOptions() (datadir.Data, error) {
 	s, err := config.LoadStore(a.common.config, config.Options{Env: a.env.LookupEnv})
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || a.common.set["config"]) {
 		return datadir.Data{}, a.unreadable(err)
 	}
+	if s, err = a.storeOf(s); err != nil {
+		return datadir.Data{}, err
+	}
 	return datadir.Data{Dir: a.dataDir(), Store: s, Logger: a.noteLogger(slog.LevelWarn)}, nil
+}
+
+// storeOf returns the store of swarm.toml, on the server that --data names if it names one.
+func (a *app) storeOf(s config.Store) (config.Store, error) {
+	if !a.common.isServer() {
+		return s, nil
+	}
+	at, err := a.place("--data", a.common.data)
+	if s.Driver != config.DriverPostgres {
+		s.Durability = config.DurabilityLocal
+	}
+	s.Driver, s.DSN = config.DriverPostgres, at.DSN
+	return s, err
 }

@@ -72,9 +72,12 @@ func resolvedPath(path string) string {
 	return path + " (" + full + ")"
 }
 
+// isServer reports whether --data is a DSN, or names one.
+func (c *common) isServer() bool { return isDSN(c.data) }
+
 // dataDir is where a host keeps its data.
 func (a *app) dataDir() string {
-	if a.common.data != "" {
+	if a.common.data != "" && !a.common.isServer() {
 		return a.common.data
 	}
 	return filepath.Join(filepath.Dir(a.common.config), ".skep")

@@ -32,7 +32,7 @@ const (
 
 func (c *common) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&c.config, "config", "c", "swarm.toml", "the swarm's `FILE`")
-	fs.StringVar(&c.data, "data", "", "the data `DIR` (default .skep beside the swarm's file)")
+	fs.StringVar(&c.data, "data", "", "the data `DIR` (default .skep beside the swarm's file); commands on data also take a DSN, as env::NAME")
 	fs.StringVarP(&c.output, "output", "o", outputText, "`FORMAT` of what is printed: text or json")
 }
 

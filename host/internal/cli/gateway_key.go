@@ -30,7 +30,7 @@ func (a *app) gatewayKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "key [GATEWAY]", Short: "Print the public keys of a gateway", Long: gatewayKeyHelp, Args: atMost(1),
 		Example: "  skep gateway key\n  skep gateway key uamp -o json | jq '.keys[0].jwk' > hive.jwk",
-		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, args []string) error {
+		RunE: a.withDir(func(_ *cobra.Command, d datadir.Data, args []string) error {
 			gateway, err := signingGateway(args)
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ func (a *app) gatewayKeyCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "rotate [GATEWAY]", Short: "Make a new key of a gateway", Long: gatewayKeyRotateHelp, Args: atMost(1),
 		Example: "  skep gateway key rotate uamp",
-		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, args []string) error {
+		RunE: a.withDir(func(_ *cobra.Command, d datadir.Data, args []string) error {
 			gateway, err := signingGateway(args)
 			if err != nil {
 				return err

@@ -54,7 +54,7 @@ func (a *app) gatewayTokenCommand() *cobra.Command {
 	f.StringArrayVar(&flags.agents, "agent", nil, "the `NAME` of an agent that may be reached, which may be given again (default: all)")
 	f.StringArrayVar(&flags.intents, "intent", []string{string(envelope.Ask)}, "an `INTENT` of the envelopes, or * for all, which may be given again")
 	f.StringVar(&flags.life, "ttl", "", "how long it lives, as 12h or 7d (`TIME`, default 1h)")
-	cmd.RunE = a.withData(func(_ *cobra.Command, d datadir.Data, args []string) error {
+	cmd.RunE = a.withDir(func(_ *cobra.Command, d datadir.Data, args []string) error {
 		claims, err := flags.claims(args[0], time.Now())
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (a *app) migrateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&from, "from", "", "the `PLACE` to move from")
 	cmd.Flags().StringVar(&to, "to", "", "the `PLACE` to move to")
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "give up a move that was broken off")
-	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
+	cmd.RunE = a.withDir(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 		source, err := a.place("--from", from)
 		if err != nil {
 			return err
@@ -94,18 +95,23 @@ func (a *app) noteTable(t datadir.CopiedTable) {
 	}
 }
 
+// isDSN reports whether a PLACE is a DSN, or a reference to one.
+func isDSN(place string) bool {
+	return slices.ContainsFunc([]string{"env::", "file::", "postgres://", "postgresql://"}, func(begin string) bool { return strings.HasPrefix(place, begin) })
+}
+
 // place reads a PLACE. A password in the argument itself is refused, and not repeated: others
 // on the machine can see it.
 func (a *app) place(flag, text string) (p datadir.Place, err error) {
 	switch {
 	case text == "":
 		return p, usagef("%s is missing", flag).help("it takes a data directory or a DSN, as in %s .skep or %s env::SKEP_DSN", flag, flag)
-	case strings.HasPrefix(text, "env::"), strings.HasPrefix(text, "file::"):
-		p.DSN, err = a.reference(flag, text)
-	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+	case !isDSN(text):
+		return datadir.Place{Dir: text}, nil
+	case strings.HasPrefix(text, "postgres"):
 		p.DSN = config.Secret(text)
 	default:
-		return datadir.Place{Dir: text}, nil
+		p.DSN, err = a.reference(flag, text)
 	}
 	if err != nil {
 		return p, err

@@ -47,7 +47,7 @@ func (a *app) replayCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&calls, "calls", false, "list every call and what became of it")
 	cmd.Flags().StringVar(&opt.Tenant, "tenant", "", "the task's tenant, its `NAME`, where several have the ID")
 	cmd.Flags().StringVar(&opt.Instance, "instance", "", "the task's `INSTANCE`, as in user:alice or user:acme/alice, where several have the ID")
-	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = a.commandOnData(func(cmd *cobra.Command, args []string) error {
 		switch {
 		case cmd.Flags().Changed("turn") && opt.Turn < 1:
 			return usagef("--turn counts from 1")
@@ -79,6 +79,9 @@ func (a *app) replay(cmd *cobra.Command, opt datadir.ReplayOptions) (turns []dat
 	opt.Config, err = config.LoadModules(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, Bundled: a.env.Bundled})
 	if err != nil {
 		return nil, a.unreadable(err)
+	}
+	if opt.Config.Store, err = a.storeOf(opt.Config.Store); err != nil {
+		return nil, err
 	}
 	opt.DataDir, opt.CacheDir, opt.Compiler = a.dataDir(), a.cacheDir(), a.compiler()
 	return datadir.Replay(cmd.Context(), opt)

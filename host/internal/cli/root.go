@@ -80,6 +80,16 @@ func (a *app) withCallFlags(cmd *cobra.Command) *cobra.Command {
 // command wraps what a command does: flags are completed from the environment
 // first, and from here on errors are not the fault of the command line.
 func (a *app) command(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return a.commandOnData(func(cmd *cobra.Command, args []string) error {
+		if a.common.isServer() {
+			return usagef("%s takes a directory as --data, and a PostgreSQL server from [store] in swarm.toml", path(cmd))
+		}
+		return do(cmd, args)
+	})
+}
+
+// commandOnData is command for one whose --data may be a DSN.
+func (a *app) commandOnData(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := a.common.complete(cmd.Flags(), a.env); err != nil {
 			return err

@@ -196,15 +196,25 @@ func (a *app) tenantRotateCommand() *cobra.Command {
 	}
 }
 
-// withData makes a command that works on the data directory.
+// withData makes a command that works on the data directory, or on the server that --data names.
 func (a *app) withData(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
-	return a.command(func(cmd *cobra.Command, args []string) error {
+	return a.commandOnData(a.onData(do))
+}
+
+// withDir makes a command that works on files of the data directory.
+func (a *app) withDir(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
+	return a.command(a.onData(do))
+}
+
+// onData gives a command the data.
+func (a *app) onData(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		d, err := a.dataOptions()
 		if err != nil {
 			return err
 		}
 		return do(cmd, d, args)
-	})
+	}
 }
 
 // hostInUseHint adds a hint when a host uses the data directory.

@@ -23,7 +23,7 @@ func (a *app) tenantListCommand() *cobra.Command {
 		Use: "list", Short: "List who keeps what, and what is left of quotas", Args: atMost(0), Long: tenantListHelp,
 		Example: `  skep tenant list
   skep tenant list -o json | jq -r '.tenants[] | select(any(.quota[]; .left == 0)).tenant'`,
-		RunE: a.command(func(cmd *cobra.Command, _ []string) error {
+		RunE: a.commandOnData(func(cmd *cobra.Command, _ []string) error {
 			list, err := a.listTenants(cmd.Context())
 			if err != nil {
 				return err

@@ -89,7 +89,7 @@ func InspectServer(ctx context.Context, cfg *config.Config) (found postgres.Cond
 // placeOf names what a store is in.
 func placeOf(dir string, s config.Store) string {
 	if s.Driver == config.DriverPostgres {
-		return "the PostgreSQL server of [store]"
+		return "the PostgreSQL server"
 	}
 	return dir
 }

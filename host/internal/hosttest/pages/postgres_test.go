@@ -144,7 +144,7 @@ func TestPostgresPage(t *testing.T) {
 	before := m.run("skep tenant export default")
 
 	all := consolesIn(hosttest.ReadText(t, "../../../docs/postgres.md"))
-	if len(all) != 4 || all[2].command != "skep serve" {
+	if len(all) != 10 || all[2].command != "skep serve" {
 		t.Fatalf("the page has %q", all)
 	}
 	onServer, _, _ := strings.Cut(strings.SplitN(hosttest.ReadText(t, "../../../docs/postgres.md"), "```toml\n[store]\n", 2)[1], "```")
@@ -172,8 +172,18 @@ func TestPostgresPage(t *testing.T) {
 	m.stop(h)
 	m.replay(".skep")
 	before = m.run("skep tenant export default")
-	m.follow(all[3])
+	for _, s := range all[4:7] {
+		m.follow(s)
+	}
+	m.vars["SKEP_OLD"], m.vars["SKEP_KEYRING"] = m.vars["SKEP_KEYRING"], strings.Repeat("a1", 32)
+	m.follow(all[7])
 	m.write(file)
+	m.follow(all[8])
+	m.follow(all[3])
+	m.follow(shown{"SKEP_KEYRING=$SKEP_OLD " + all[9].command, all[9].output})
+	if after := m.run("SKEP_KEYRING=$SKEP_OLD skep tenant export default --data restored"); after != before {
+		t.Errorf("the backup has\n%s\nwant\n%s", after, before)
+	}
 	if after := m.run("skep tenant export default --data back"); after != before {
 		t.Errorf("the directory has\n%s\nwant\n%s", after, before)
 	}

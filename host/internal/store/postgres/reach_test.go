@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,5 +37,22 @@ func TestReach(t *testing.T) {
 		if _, err := ReachOf(dsn); !errors.Is(err, ErrDSN) || strings.Contains(err.Error(), "cret@") {
 			t.Errorf("ReachOf(%q) = %v", dsn, err)
 		}
+	}
+}
+
+// TestPasswordFile: a password is found where the server's own programs look for it, so none has to be in a DSN.
+func TestPasswordFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(file, []byte("db.example:5432:*:u:from-a-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGPASSWORD", "")
+	t.Setenv("PGPASSFILE", file)
+	if c := connector(t, "postgres://u@db.example/d"); c.config.Password != "from-a-file" {
+		t.Errorf("PGPASSFILE: %q", c.config.Password)
+	}
+	t.Setenv("PGPASSWORD", "from-a-variable")
+	if c := connector(t, "postgres://u@db.example/d"); c.config.Password != "from-a-variable" {
+		t.Errorf("PGPASSWORD: %q", c.config.Password)
 	}
 }

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDataServer: a command on files of a directory, or one that starts a host, refuses a DSN as --data and says where
+// the server is named; none takes a password on its command line.
+func TestDataServer(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir())
+	p.heal()
+	p.vars["SKEP_DSN"] = "postgres://u@127.0.0.1:1/d"
+	for command, want := range map[string]string{
+		"serve --data env::SKEP_DSN":                                "serve takes a directory as --data, and a PostgreSQL server from [store] in swarm.toml",
+		"doctor --data file::dsn":                                   "doctor takes a directory",
+		"gateway key a2a --data postgres://u@h/d":                   "gateway key takes a directory",
+		"audit verify --data env::SKEP_DSN":                         "audit verify takes a directory",
+		"restore copy.db --data postgresql://u@h/d":                 "restore takes a directory",
+		"tenant list --data postgres://u:secret@h/d":                "--data has a password",
+		"backup copy.db --data env::NO_DSN":                         "--data: the environment variable NO_DSN is not set",
+		"replay t --data postgres://u:secret@h/d":                   "--data has a password",
+		"tenant erase acme --yes --data postgres://u@h/d?sslmode=x": "--data: it is no DSN of PostgreSQL",
+	} {
+		code, s := p.call(strings.Fields(command)...)
+		if out := s.stderr.String(); code != exitUsage || !strings.Contains(out, want) || strings.Contains(out, "secret") {
+			t.Errorf("$ skep %s\n%d %s, want %s", command, code, out, want)
+		}
+	}
+}
