@@ -135,13 +135,16 @@ func (w *gatewayStateWrite) find(ctx context.Context, t *tables) (found storedSt
 	return found, nil
 }
 
-// addRealm adds the realm of a first record, and looks again where another host has added it since.
-func (w *gatewayStateWrite) addRealm(ctx context.Context, t *tables) (storedState, error) {
-	rid, err := t.insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
-	if rid != 0 || err != nil {
-		return storedState{rid: rid}, err
+// addRealm adds the realm of a first record, and looks again where another host has added it since. A third one may
+// have removed it before the look.
+func (w *gatewayStateWrite) addRealm(ctx context.Context, t *tables) (found storedState, err error) {
+	for found.rid == 0 && err == nil {
+		found.rid, err = t.insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
+		if found.rid == 0 && err == nil {
+			found, err = w.find(ctx, t)
+		}
 	}
-	return w.find(ctx, t)
+	return found, err
 }
 
 func (w *gatewayStateWrite) set(ctx context.Context, t *tables, found storedState) error {
