@@ -54,6 +54,9 @@ func (d *decoder) cluster(file *table, c *Config) Cluster {
 	if !knowsCallers(file.table("auth")) {
 		d.atKey(t.location, "cluster needs callers that all hosts know; add [[auth.keys]], [auth.jwt] or [auth.endpoints]: a key that a host makes for itself is the host's own")
 	}
+	if c.Server.TLS.RequireClient {
+		d.atValue(file.table("server").table("tls").child("client_auth"), `[server.tls] client_auth = "require" cannot be together with [cluster]: hosts show each other no certificate when they send requests on; write "request", and let a balancer ask for certificates`)
+	}
 	d.checkShared(file, c.Gateways)
 	return k
 }

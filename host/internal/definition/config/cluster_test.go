@@ -21,6 +21,7 @@ func TestCluster(t *testing.T) {
 		"plain":      {store + keys + "[cluster]\nadvertise = \"http://10.0.0.4:8000\"\n", "cluster.advertise sends the tokens of callers over plain http"},
 		"hasty":      {store + keys + "[cluster]\n" + url + "beat = \"3s\"\n", "cluster.ttl must be at least three times cluster.beat"},
 		"strangers":  {store + "[cluster]\n" + url, "cluster needs callers that all hosts know"},
+		"requires":   {store + keys + "[cluster]\n" + url + "[server.tls]\nclient_ca = \"ca.pem\"\nclient_auth = \"require\"\n", `[server.tls] client_auth = "require" cannot be together with [cluster]: hosts show each other no certificate`},
 		"mcp":        {store + keys + "[cluster]\n" + url + "[gateways.mcp]\n", ""},
 		"a2a":        {store + keys + "[cluster]\n" + url + "[gateways.a2a]\npush = false\nsign_cards = false\n", ""},
 		"pushes":     {store + keys + "[cluster]\n" + url + "[gateways.a2a]\nsign_cards = false\n", "[gateways.a2a] together with [cluster] needs push = false: only the host"},
