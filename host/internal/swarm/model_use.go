@@ -83,16 +83,21 @@ type ModelFailure struct {
 func (t *Turn) NoteModelFailure(why ModelFailure) {
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	list := t.run.modelFailures
-	for i := range list {
-		if has := &list[i]; has.Model == why.Model && has.Kind == why.Kind {
-			has.Cause = why.Cause
-			has.Count++
-			return
-		}
+	t.run.noteModelFailure(why)
+}
+
+// noteModelFailure puts a failure last, and counts it with those of its model and kind. The caller holds the
+// task's mu.
+func (rn *runningTurn) noteModelFailure(why ModelFailure) {
+	list := rn.modelFailures
+	why.Count = 1
+	same := func(has ModelFailure) bool { return has.Model == why.Model && has.Kind == why.Kind }
+	if i := slices.IndexFunc(list, same); i >= 0 {
+		why.Count += list[i].Count
+		list = slices.Delete(list, i, i+1)
 	}
-	if why.Count = 1; len(list) < maxModels {
-		t.run.modelFailures = append(list, why)
+	if len(list) < maxModels {
+		rn.modelFailures = append(list, why)
 	}
 }
 

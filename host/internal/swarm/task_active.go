@@ -100,7 +100,7 @@ type runningTurn struct {
 	exceeded []string
 	models   []string // that the turn calls, by the providers' names
 	emitted  emitState
-	// modelFailures are the calls of models that have failed, by model and kind.
+	// modelFailures are the calls of models that have failed, by model and kind, the last one last.
 	modelFailures []ModelFailure
 }
 

@@ -284,8 +284,8 @@ func (r *Runtime) todaySpend(tenant string) *daySpend {
 	return d
 }
 
-// addPriorSpend adds the cost of earlier attempts at a turn.
-func (t *activeTask) addPriorSpend(rn *runningTurn, prior *PriorAttempt) {
+// addPrior adds what models have cost in earlier attempts at a turn, and why they failed.
+func (t *activeTask) addPrior(rn *runningTurn, prior *PriorAttempt) {
 	if prior == nil {
 		return
 	}
@@ -293,5 +293,8 @@ func (t *activeTask) addPriorSpend(rn *runningTurn, prior *PriorAttempt) {
 	defer t.mu.Unlock()
 	for _, e := range prior.Entries {
 		rn.addSpend(e.Model, e.Spend)
+		if e.ModelFailure != nil {
+			rn.noteModelFailure(*e.ModelFailure)
+		}
 	}
 }

@@ -73,6 +73,8 @@ type Entry struct {
 	// Day is the UTC day, in days since 1970, whose budget has the reservation of Spend; 0
 	// in the records of older hosts.
 	Day int64
+	// ModelFailure is why the call of a model failed that the entry answers, nil for another answer.
+	ModelFailure *ModelFailure
 	// Ran is what the intent of an action with code runs on, and the usage in its
 	// answer; JSON of the executor's. Of a mail call it is [Turn.MailRecord].
 	Ran json.RawMessage
@@ -97,6 +99,7 @@ type entryJSON struct {
 	Spend  *Spend          `json:"spend,omitempty"`
 	Model  string          `json:"model,omitempty"`
 	Day    int64           `json:"day,omitempty"`
+	Why    *ModelFailure   `json:"why,omitempty"`
 	Ran    json.RawMessage `json:"ran,omitempty"`
 	Time   time.Time       `json:"time,omitzero"`
 }
@@ -105,7 +108,7 @@ type entryJSON struct {
 func (e Entry) MarshalJSON() ([]byte, error) {
 	w := entryJSON{
 		N: e.N, Call: e.Call, Kind: e.Kind, Op: e.Op, Digest: e.Digest,
-		Err: e.Err, Index: e.Index, Len: e.Len, Model: e.Model, Day: e.Day, Ran: e.Ran, Time: e.Time,
+		Err: e.Err, Index: e.Index, Len: e.Len, Model: e.Model, Day: e.Day, Why: e.ModelFailure, Ran: e.Ran, Time: e.Time,
 	}
 	if e.Err != nil {
 		w.Code = e.Err.Code
@@ -129,7 +132,7 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 	}
 	*e = Entry{
 		N: w.N, Call: w.Call, Kind: w.Kind, Op: w.Op, Digest: w.Digest, Answer: w.Bytes,
-		Err: w.Err, Index: w.Index, Len: w.Len, Model: w.Model, Day: w.Day, Ran: w.Ran, Time: w.Time,
+		Err: w.Err, Index: w.Index, Len: w.Len, Model: w.Model, Day: w.Day, ModelFailure: w.Why, Ran: w.Ran, Time: w.Time,
 	}
 	if w.Spend != nil {
 		e.Spend = *w.Spend

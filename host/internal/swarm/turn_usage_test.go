@@ -83,6 +83,24 @@ func TestUsageCountsFailures(t *testing.T) {
 	}
 }
 
+// The model whose call has failed last is the last of a turn's, also when it has failed before another one.
+func TestLastModelFailure(t *testing.T) {
+	h := newHive(t, acts(func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		for _, model := range []string{"big-1", "small-1", "big-1"} {
+			turn.NoteModelFailure(swarm.ModelFailure{Model: model, Kind: "unavailable", Cause: model})
+		}
+		header := turn.Header()
+		return swarm.Outcome{Record: &swarm.Record{Header: &header, End: &swarm.TurnEnd{Exit: "ok"}}}
+	}))
+	h.mustPost("x", task("t"))
+	eventually(t, "the turn is in the record", func() bool {
+		turns, _, err := h.rt.Turns(t.Context(), h.record("t").Task.Key, 0, 10)
+		return err == nil && len(turns) == 1 && turns[0].End != nil && reflect.DeepEqual(turns[0].End.ModelFailures, []swarm.ModelFailure{
+			{Model: "small-1", Kind: "unavailable", Cause: "small-1", Count: 1}, {Model: "big-1", Kind: "unavailable", Cause: "big-1", Count: 2},
+		})
+	})
+}
+
 // A model that never answers counts with its failures under its name, and makes no turn fail that went on
 // without it; the turn's record has why.
 func TestUsageCountsFailuresOfModels(t *testing.T) {

@@ -256,6 +256,29 @@ func TestChatInDoubt(t *testing.T) {
 	}
 }
 
+// Why a model has failed is in the turn's record once, wherever the host dies in the turn and the next one answers
+// the call from the record.
+func TestModelFailureOfAPriorAttempt(t *testing.T) {
+	t.Parallel()
+	for dies := int64(2); dies <= 6; dies++ {
+		h := talking(t, &parrot{fault: abi.Errorf(abi.CodeUnavailable, abi.OpLLMChat, "unavailable", "no answer")}, func(v *visit) {
+			v.tell([]string{v.call(abi.OpLLMChat, ask("one")), v.call(abi.OpLLMChat, ask("three"))})
+		})
+		h.allow.RetryInDoubt = true
+		h.start(dies, false) // a post, intent, answer, intent, answer, the turn
+		_, _ = h.ask()
+		h.stop()
+		h.start(0, false)
+		h.told(t)
+		turns, _, err := h.rt.Turns(t.Context(), h.key(), 0, 10)
+		want := []swarm.ModelFailure{{Model: "parrot-1", Kind: "unavailable", Cause: "models.parrot: connection refused", Count: 2}}
+		if err != nil || len(turns) == 0 || !slices.Equal(turns[0].End.ModelFailures, want) {
+			t.Errorf("death at write %d: %v, %+v, want %+v", dies, err, turns, want)
+		}
+		h.stop()
+	}
+}
+
 // What a discarded turn has spent is spent.
 func TestChatOfADiscardedTurn(t *testing.T) {
 	t.Parallel()

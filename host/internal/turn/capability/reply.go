@@ -112,6 +112,7 @@ func (r *reply) correctCost(e *swarm.Entry) {
 	}
 	if why := r.async.failureOfModel(); why != nil && e.Err != nil {
 		r.ops.j.writer.NoteModelFailure(*why)
+		e.ModelFailure = why
 	}
 	if e.Spend = r.async.currentCost().Minus(r.reserved); e.Spend != (swarm.Spend{}) {
 		e.Day, e.Model = r.reservedDay, r.model

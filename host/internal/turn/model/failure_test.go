@@ -21,24 +21,28 @@ func TestStatus(t *testing.T) {
 		failure modeltest.Failure
 		kind    model.Kind
 		text    string
+		cause   string
 	}{
-		{"rate limit", 429, modeltest.Failure{Type: "rate_limit_error", Message: "slow down"}, model.RateLimited, "slow down (status 429)"},
-		{"quota", 429, modeltest.Failure{Type: "insufficient_quota", Code: "insufficient_quota", Message: "pay"}, model.Auth, "used up: pay"},
-		{"overload", 529, modeltest.Failure{Type: "overloaded_error", Message: "Overloaded"}, model.Overloaded, "too much to do"},
-		{"unavailable", 503, modeltest.Failure{}, model.Overloaded, "too much to do"},
-		{"broken", 500, modeltest.Failure{Type: "api_error", Message: "Internal"}, model.Unavailable, "the provider failed"},
-		{"key", 401, modeltest.Failure{Type: "authentication_error", Message: "bad key " + key}, model.Auth, "mend api_key: bad key [secret api_key]"},
-		{"forbidden", 403, modeltest.Failure{Type: "permission_error", Message: "no"}, model.Auth, "does not let this host in"},
-		{"model", 404, modeltest.Failure{Type: "not_found_error", Message: "model: model-1"}, model.Auth, "mend model or base_url"},
-		{"long, by its code", 400, modeltest.Failure{Type: "context_length_exceeded", Message: "8193 tokens"}, model.TooLong, "too long"},
-		{"long, by its words", 400, modeltest.Failure{Type: "invalid_request_error", Message: "prompt is too long: 9 > 8"}, model.TooLong, "too long"},
-		{"bad request", 400, modeltest.Failure{Type: "invalid_request_error", Message: strings.Repeat("x", 10_000)}, model.Refused, "…"},
+		{"rate limit", 429, modeltest.Failure{Type: "rate_limit_error", Message: "slow down"}, model.RateLimited, "slow down (status 429)", "status 429, rate limited"},
+		{"quota", 429, modeltest.Failure{Type: "insufficient_quota", Code: "insufficient_quota", Message: "pay"}, model.Auth, "used up: pay", "status 429, the account with the provider is used up"},
+		{"overload", 529, modeltest.Failure{Type: "overloaded_error", Message: "Overloaded"}, model.Overloaded, "too much to do", "status 529, overloaded"},
+		{"unavailable", 503, modeltest.Failure{}, model.Overloaded, "too much to do", "status 503, overloaded"},
+		{"broken", 500, modeltest.Failure{Type: "api_error", Message: "Internal"}, model.Unavailable, "the provider failed", "status 500, unavailable"},
+		{"key", 401, modeltest.Failure{Type: "authentication_error", Message: "bad key " + key}, model.Auth, "mend api_key: bad key [secret api_key]", "status 401, auth"},
+		{"forbidden", 403, modeltest.Failure{Type: "permission_error", Message: "no"}, model.Auth, "does not let this host in", "status 403, auth"},
+		{"model", 404, modeltest.Failure{Type: "not_found_error", Message: "model: model-1"}, model.Auth, "mend model or base_url", "status 404, the provider knows no such model or address"},
+		{"long, by its code", 400, modeltest.Failure{Type: "context_length_exceeded", Message: "8193 tokens"}, model.TooLong, "too long", "status 400, too long"},
+		{"long, by its words", 400, modeltest.Failure{Type: "invalid_request_error", Message: "prompt is too long: 9 > 8"}, model.TooLong, "too long", "status 400, too long"},
+		{"bad request", 400, modeltest.Failure{Type: "invalid_request_error", Message: strings.Repeat("x", 10_000)}, model.Refused, "…", "status 400, refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, func(t *testing.T, provider string, streamed bool) {
 				w := newWorld(t, provider, modeltest.InOrder(modeltest.Reply{Status: c.status, Failure: c.failure}))
 				_, pieces, err := ask(t, w.open(t), question, streamed)
 				e := failed(t, err, c.kind, c.text)
+				if want := "models.default: " + c.cause; e.Cause() != want {
+					t.Errorf("the cause is %q, want %q", e.Cause(), want)
+				}
 				if e.Status != c.status || pieces != 0 || len(e.Message) > 600 {
 					t.Errorf("status %d, %d pieces, %d bytes", e.Status, pieces, len(e.Message))
 				}
@@ -91,7 +95,9 @@ func TestRedirect(t *testing.T) {
 			Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": thief.spec.BaseURL},
 		}))
 		_, _, err := ask(t, w.open(t), question, streamed)
-		failed(t, err, model.Auth, "put its address into base_url")
+		if e := failed(t, err, model.Auth, "put its address into base_url"); e.Cause() != "models.default: status 307, redirect" {
+			t.Errorf("the cause is %q", e.Cause())
+		}
 		if n := len(thief.Requests()); n != 0 {
 			t.Errorf("%d requests followed", n)
 		}

@@ -54,7 +54,10 @@ func (c providerError) hasCode(words ...string) bool {
 // status. Secrets are scrubbed before the text is cut, because a cut secret is not found.
 func (c providerError) toError(status int, key bool, scrub *egress.Scrubber) *Error {
 	kind, text := c.classify(status)
+	short := ""
 	switch {
+	case text == usedUp, text == notFound:
+		short, _, _ = strings.Cut(text, ";")
 	case kind == Auth && !key:
 		text = "the provider wants a key; set api_key"
 	case kind == Auth && status == http.StatusUnauthorized:
@@ -63,14 +66,20 @@ func (c providerError) toError(status int, key bool, scrub *egress.Scrubber) *Er
 	if c.message != "" {
 		text += ": " + c.message
 	}
-	return &Error{Kind: kind, Status: status, Message: quote(scrub.Text(text))}
+	return &Error{Kind: kind, Status: status, Message: quote(scrub.Text(text)), Short: short}
 }
+
+// Failures of kind [Auth] that no other key mends.
+const (
+	usedUp   = "the account with the provider is used up"
+	notFound = "the provider knows no such model or address; mend model or base_url"
+)
 
 func (c providerError) classify(status int) (Kind, string) {
 	long := strings.ToLower(c.message)
 	switch {
 	case c.hasCode("insufficient_quota", "billing_error"):
-		return Auth, "the account with the provider is used up"
+		return Auth, usedUp
 	case c.hasCode("rate_limit_error", "rate_limit_exceeded") || status == http.StatusTooManyRequests:
 		return RateLimited, "the provider takes no more for now"
 	case c.hasCode("overloaded_error", "server_overloaded") || status == 529 || status == http.StatusServiceUnavailable:
@@ -82,7 +91,7 @@ func (c providerError) classify(status int) (Kind, string) {
 		strings.Contains(long, "prompt is too long"), strings.Contains(long, "context length"), strings.Contains(long, "context window"):
 		return TooLong, "the conversation is too long for the model"
 	case c.hasCode("not_found_error", "model_not_found") || status == http.StatusNotFound:
-		return Auth, "the provider knows no such model or address; mend model or base_url"
+		return Auth, notFound
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500,
 		c.hasCode("api_error", "server_error", "internal_server_error", "timeout_error"):
 		return Unavailable, "the provider failed"

@@ -98,7 +98,7 @@ func (b *boundedBody) Close() error {
 // statusError reads a response with an error status.
 func (w *attemptTransport) statusError(resp *http.Response) *Error {
 	if resp.StatusCode/100 == 3 {
-		return &Error{Kind: Auth, Status: resp.StatusCode, Message: "the provider redirects, and neither prompt nor key follows; put its address into base_url"}
+		return &Error{Kind: Auth, Status: resp.StatusCode, Short: "redirect", Message: "the provider redirects, and neither prompt nor key follows; put its address into base_url"}
 	}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	said := parseProviderError(raw)
@@ -135,9 +135,9 @@ func (r *remoteModel) attemptError(ctx context.Context, a *answer, err error) er
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &denied) && denied.Reason == egress.ReasonAddress:
-		return newError(Auth, "base_url leads to an address that is not public; set allow_private = true if that is meant")
+		return newError(Auth, "base_url leads to an address that is not public; set allow_private = true if that is meant").inShort("base_url is not public")
 	case errors.As(err, &denied) && (denied.Code == abi.CodeDenied || denied.Code == abi.CodeInvalid):
-		return newError(Auth, "base_url is refused: %s", denied.Message)
+		return newError(Auth, "base_url is refused: %s", denied.Message).inShort("base_url refused")
 	case errors.As(err, &denied):
 		return newError(Unavailable, "the provider cannot be reached at base_url %q: %s", r.spec.BaseURL, denied.Message).inShort(unreachable(denied.Reason))
 	case errors.As(err, &syntax), errors.As(err, &mistyped):
