@@ -47,6 +47,16 @@ func below(d time.Duration) *bound {
 	return &bound{fmt.Sprintf("below %v", d), nil, func(v, _ float64) bool { return v < d.Seconds() }}
 }
 
+// orBelow wants less than d, in seconds, where a target is not met.
+func (b *bound) orBelow(d time.Duration) *bound {
+	return &bound{fmt.Sprintf("%s or %v", b.text, d), b.ratio, func(v, p float64) bool { return b.met(v, p) || v < d.Seconds() }}
+}
+
+// under wants less than n bytes, whatever others need.
+func under(n float64) *bound {
+	return &bound{fmt.Sprintf("below %.4g KiB", n/(1<<10)), times, func(v, _ float64) bool { return v < n }}
+}
+
 // exactly wants exactly what the peer has.
 func exactly() *bound {
 	return &bound{"the same", times, func(v, p float64) bool { return v == p }}

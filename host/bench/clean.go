@@ -34,26 +34,22 @@ func cleanTurnsIn(b *bench, engine *wasm.Engine, name, dir string) {
 	agent := must(ownGuest("agent", dir))
 	module := must(engine.Load(b.ctx, wasm.Source{Name: name, Wasm: agent, Trusted: true}))
 	theirs := must(ownGuest("extism", dir))
-	timed := must(newExtism(b.ctx, theirs, extismTimeout))
-	defer timed.close(b.ctx)
-	untimed := must(newExtism(b.ctx, theirs, 0))
-	defer untimed.close(b.ctx)
-	cleanJobs(b, name, module, timed, untimed)
+	peer := must(newExtism(b.ctx, theirs))
+	defer peer.close(b.ctx)
+	cleanJobs(b, name, module, peer)
 }
 
-// cleanJobs measures each job in all three.
-func cleanJobs(b *bench, name string, module *wasm.Module, timed, untimed *extismPeer) {
+// cleanJobs measures each job in both.
+func cleanJobs(b *bench, name string, module *wasm.Module, peer *extismPeer) {
 	doc := must(document())
 	for _, j := range jobs {
 		input := command(j.command, doc)
 		ours := func() ([]byte, error) { return turnOf(b.ctx, module, input, answers(nil), turn.Limits{}) }
-		with := func() ([]byte, error) { return timed.call(b.ctx, j.export, doc) }
-		without := func() ([]byte, error) { return untimed.call(b.ctx, j.export, doc) }
-		check(sameAnswer(ours, with, without))
-		cost := must(b.costs(repeated("pool", silent(ours)), repeated("extism", silent(with)), repeated("extism untimed", silent(without))))
+		theirs := func() ([]byte, error) { return peer.call(b.ctx, j.export, doc) }
+		check(sameAnswer(ours, theirs))
+		cost := must(b.costs(repeated("pool", silent(ours)), repeated("extism", silent(theirs))))
 		title := fmt.Sprintf("%s, clean turn, %s of 1 KiB", name, j.name)
 		b.report.compare(title, cost[0], seconds, "extism, an instance a call, timeout", cost[1], share(20))
-		b.report.compare("the same", cost[0], seconds, "extism, an instance a call, no timeout", cost[2], none())
 	}
 }
 

@@ -15,8 +15,8 @@ type extismPeer struct{ plugin *extism.CompiledPlugin }
 // wazero's kill switch on.
 const extismTimeout = 30_000
 
-func newExtism(ctx context.Context, wasm []byte, timeout uint64) (*extismPeer, error) {
-	p, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}, Timeout: timeout},
+func newExtism(ctx context.Context, wasm []byte) (*extismPeer, error) {
+	p, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}, Timeout: extismTimeout},
 		extism.PluginConfig{EnableWasi: true}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("extism: %w", err)

@@ -23,35 +23,32 @@ func attacked() string {
 
 // floods measures how long a well-behaved client waits beside those who want to
 // harm the host: on one connection that it keeps, and on a new one each time. The
-// same attack on a server that has nothing else shows what it does to the machine,
-// and to the clients of such a server.
+// same attack on a server that has nothing else shows what it does to the machine.
 func floods(b *bench) {
 	host := must(startHost(b.ctx, attacked()))
 	defer host.stop()
 	bare := must(startServer(b.ctx, nil, "bare"))
 	defer bare.stop()
 	attackCases := []attackCase{
-		{to: host.url},
-		{to: host.url, on: host.url, kind: slowHeaders, name: slowHeaders, target: atMost(3)},
-		{to: host.url, on: host.url, kind: tooLarge, name: tooLarge, target: atMost(3)},
-		{to: host.url, on: bare.url, kind: tooLarge, name: tooLarge + " on a bare server", target: none()},
-		{to: bare.url},
-		{to: bare.url, on: bare.url, kind: tooLarge, name: tooLarge + " on the bare server that they are for", target: none()},
+		{},
+		{on: host.url, kind: slowHeaders, name: slowHeaders, target: atMost(3)},
+		{on: host.url, kind: tooLarge, name: tooLarge, target: atMost(3)},
+		{on: bare.url, kind: tooLarge, name: tooLarge + " on a bare server", target: none()},
 	}
 	for _, keep := range []bool{true, false} {
 		over := "a new connection each"
 		if keep {
 			over = "one connection"
 		}
-		b.compareAttacks(attackCases, "posts over "+over, keep)
+		b.compareAttacks(host.url, attackCases, "posts over "+over, keep)
 	}
 }
 
-// attackCase is what goes on beside a client's posts to a server: an attack on one,
+// attackCase is what goes on beside a client's posts: an attack on a server,
 // or nothing, if it has no kind. That nothing comes before what is compared with it.
 type attackCase struct {
-	to, on, kind, name string
-	target             *bound
+	on, kind, name string
+	target         *bound
 }
 
 // attackResult is what came of a client's posts beside an assault.
@@ -61,11 +58,11 @@ type attackResult struct {
 	opened int64
 }
 
-func (b *bench) compareAttacks(attackCases []attackCase, name string, keep bool) {
+func (b *bench) compareAttacks(host string, attackCases []attackCase, name string, keep bool) {
 	all := make([]attackResult, len(attackCases))
 	for range b.rounds {
 		for i, a := range attackCases {
-			check(named("beside "+a.name, b.besideAttack(a, keep, &all[i])))
+			check(named("beside "+a.name, b.besideAttack(host, a, keep, &all[i])))
 		}
 	}
 	var alone []float64
@@ -86,7 +83,7 @@ func (b *bench) beside(name string, s attackResult, alone []float64, target *bou
 }
 
 // besideAttack posts one message after the other for a span.
-func (b *bench) besideAttack(on attackCase, keep bool, s *attackResult) (err error) {
+func (b *bench) besideAttack(host string, on attackCase, keep bool, s *attackResult) (err error) {
 	if on.kind != "" {
 		a, failed := startAttacker(b.ctx, on.kind, on.on, 10*capacity)
 		if failed != nil {
@@ -104,7 +101,7 @@ func (b *bench) besideAttack(on attackCase, keep bool, s *attackResult) (err err
 	defer cl.CloseIdleConnections()
 	for begin := time.Now(); time.Since(begin) < b.span; {
 		at := time.Now()
-		if err := message(on.to, trivialBody).expect(cl, ""); err != nil {
+		if err := message(host, trivialBody).expect(cl, ""); err != nil {
 			s.lost++
 			continue
 		}

@@ -143,7 +143,10 @@ func growTasks(b *bench, p taskTemplate) {
 			return p.seedTasks(b.ctx, s, n, one)
 		}}
 	}
-	large, small := 100_000, 100
+	large, small := 10_000, 10
+	if b.full {
+		large, small = 100_000, 100
+	}
 	b.pair(of(large), of(small), func(l, s *nativeRuntime) (side, side) {
 		at := func(h *nativeRuntime, n int) side {
 			return side{fmt.Sprintf("%d tasks in its instance", n), func(int) error {

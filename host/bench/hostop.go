@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -12,8 +11,7 @@ import (
 )
 
 // hostOps compares what a guest's op costs with handing a value
-// to a goroutine and with a subprocess's call through the broker; and turns with
-// turns in that subprocess.
+// to a goroutine and with a subprocess's call through the broker.
 func hostOps(b *bench) {
 	engine := must(newEngine(b.ctx, wasm.Options{}))
 	defer engine.Close(b.ctx)
@@ -25,7 +23,6 @@ func hostOps(b *bench) {
 		modules[name] = must(engine.Load(b.ctx, wasm.Source{Name: name, Wasm: wasmBytes, Trusted: true}))
 	}
 	opCosts(b, modules, process)
-	processTurns(b, modules["std Go"], process)
 }
 
 // Ops in one turn, so many that the turn does not count.
@@ -106,18 +103,4 @@ func (h *handOff) subject() subject {
 		})
 		return runs * n, took, err
 	}}
-}
-
-// processTurns compares a clean turn with one in the subprocess, which is never
-// cleaned.
-func processTurns(b *bench, m *wasm.Module, process *barePlugin) {
-	doc := must(document())
-	for _, j := range jobs {
-		input := command(j.command, doc)
-		ours := func() ([]byte, error) { return turnOf(b.ctx, m, input, answers(nil), turn.Limits{}) }
-		theirs := func() ([]byte, error) { return process.turn(b.ctx, input) }
-		check(sameAnswer(ours, theirs))
-		cost := must(b.costs(repeated("pool", silent(ours)), repeated("go-plugin", silent(theirs))))
-		b.report.compare(fmt.Sprintf("std Go, clean turn, %s of 1 KiB", j.name), cost[0], seconds, "go-plugin, not cleaned", cost[1], none())
-	}
 }

@@ -23,9 +23,9 @@ func main() {
 		os.Exit(runChild(context.Background(), os.Args[2:]))
 	}
 	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
-	span := flag.Duration("time", 2*time.Second, "how long one measurement takes; most take a fraction of it")
+	span := flag.Duration("time", time.Second, "how long one measurement takes; most take a fraction of it")
 	only := flag.String("only", "", "measure only these parts, separated by commas: "+partNames())
-	full := flag.Bool("full", false, "full sizes: histories of 100,000 instead of 10,000, 10,000 parked tenants instead of 2,000")
+	full := flag.Bool("full", false, "full sizes: ten times the histories and tasks, five times the parked tenants and the stores to start on, and turns that wait for a model with TLS")
 	quick := flag.Bool("quick", false, "small sizes where a part has them, to see that it works")
 	format := flag.String("o", "text", "text or json")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the run to this file")

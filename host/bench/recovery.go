@@ -22,9 +22,9 @@ func recovery(b *bench) {
 	defer remove()
 	empty, large, busy := filepath.Join(dir, "empty"), filepath.Join(dir, "large"), filepath.Join(dir, "busy")
 	begin := time.Now()
-	check(seedStore(b.ctx, large, func(s *sqlite.Store) error { return seedRecords(b.ctx, s, p) }))
+	check(seedStore(b.ctx, large, func(s *sqlite.Store) error { return b.seedRecords(s, p) }))
 	b.report.fact("writing the large store", time.Since(begin).Seconds(), seconds)
-	check(seedStore(b.ctx, busy, func(s *sqlite.Store) error { return seedRunning(b.ctx, s, p) }))
+	check(seedStore(b.ctx, busy, func(s *sqlite.Store) error { return b.seedRunning(s, p) }))
 	var took [3][]float64
 	for range b.rounds {
 		for i, data := range []string{empty, large, busy} {
@@ -41,39 +41,52 @@ func (b *bench) reportRecovery(dir string, took [3][]float64) {
 			continue
 		}
 		info := must(os.Stat(filepath.Join(dir, name, "skep.db")))
-		what := fmt.Sprintf("%d records, %d of their tasks run", records, records/perTask/runningOf)
+		what := fmt.Sprintf("%d records, %d of their tasks run", b.records(), b.records()/perTask/runningOf)
 		if name == "busy" {
-			what = fmt.Sprintf("%d running tasks, a message waits in each", runningTasks)
+			what = fmt.Sprintf("%d running tasks, a message waits in each", b.runningTasks())
 		}
 		b.report.fact("size of the store of "+what, float64(info.Size()), bytesOf)
 		b.report.compare("start to the first answer, "+what, median(took[i]), seconds, "an empty store", median(took[0]), below(2*time.Second))
 	}
 }
 
-// The large store: a million records in tasks of 500, of which one in twenty
-// waits for a timer.
+// The large store has tasks of 500 records, of which one in twenty waits for a timer.
 const (
-	records      = 1_000_000
-	perTask      = 500
-	runningOf    = 20
-	runningTasks = 10_000
+	perTask   = 500
+	runningOf = 20
 )
 
-func seedRecords(ctx context.Context, s *sqlite.Store, p taskTemplate) error {
+// records is how many records the large store has.
+func (b *bench) records() int {
+	if b.full {
+		return 1_000_000
+	}
+	return 200_000
+}
+
+// runningTasks is how many tasks of the busy store have a message that waits.
+func (b *bench) runningTasks() int {
+	if b.full {
+		return 10_000
+	}
+	return 2_000
+}
+
+func (b *bench) seedRecords(s *sqlite.Store, p taskTemplate) error {
 	later := time.Now().Add(24 * time.Hour)
-	return seedAll(records/perTask, func(i int) error {
+	return seedAll(b.records()/perTask, func(i int) error {
 		more := size{events: perTask / 2, history: perTask/2 - 10, rows: 10}
 		change := func(*swarm.Task, *swarm.Row) {}
 		if i%runningOf == 0 {
 			change = func(t *swarm.Task, r *swarm.Row) { waits(t, r); r.NotBefore = later }
 		}
-		return p.seed(ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), more, change)
+		return p.seed(b.ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), more, change)
 	})
 }
 
-func seedRunning(ctx context.Context, s *sqlite.Store, p taskTemplate) error {
-	return seedAll(runningTasks, func(i int) error {
-		return p.seed(ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), size{rows: 1}, waits)
+func (b *bench) seedRunning(s *sqlite.Store, p taskTemplate) error {
+	return seedAll(b.runningTasks(), func(i int) error {
+		return p.seed(b.ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), size{rows: 1}, waits)
 	})
 }
 
