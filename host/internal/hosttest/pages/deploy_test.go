@@ -121,7 +121,7 @@ func TestDeployCompose(t *testing.T) {
 	balancer := hosttest.ReadText(t, filepath.Join(deployDir, "haproxy.cfg"))
 	_, port, _ := strings.Cut(cfg.Server.Listen, ":")
 	_, admin, _ := strings.Cut(cfg.Server.AdminListen, ":")
-	if !strings.Contains(balancer, "GET /readyz") || !strings.Contains(balancer, "check-ssl verify none port "+admin) {
+	if !strings.Contains(balancer, "GET /readyz") || !strings.Contains(balancer, "check-ssl port "+admin) {
 		t.Error("the balancer does not look at /readyz")
 	}
 	hosts := 0
@@ -136,7 +136,7 @@ func TestDeployCompose(t *testing.T) {
 				t.Errorf("%s has no %s", name, variable)
 			}
 		}
-		if env["SKEP_ADVERTISE"] != "https://"+name+":"+port || !strings.Contains(balancer, "server "+name+" "+name+":"+port+"\n") {
+		if env["SKEP_ADVERTISE"] != "https://"+name+":"+port || !strings.Contains(balancer, "server "+name+" "+name+":"+port+" verifyhost "+name+"\n") {
 			t.Errorf("%s is reached at %v, or not by the balancer", name, env["SKEP_ADVERTISE"])
 		}
 		checkServe(t, strings.Fields(at(t, service, "command").(string)))
