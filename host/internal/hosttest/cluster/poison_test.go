@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,45 @@ func TestPoison(t *testing.T) {
 	hosts := hostsOf(t, 3)
 	clients := clientsOf(hosts)
 	post := client.Post{Task: "poison", Key: "poison", Body: poison}
-	if _, err := clients[0].PostAsync(t.Context(), post); err != nil {
-		t.Fatal(err)
+	if n := dieOf(t, hosts, clients[0], post); n < 2 {
+		t.Errorf("the poison ended after %d deaths: one death convicts nobody", n)
 	}
-	deaths := make([]int, len(hosts))
-	ended := func() bool {
-		task, err := clients[0].Task(t.Context(), "poison")
+	wantConfined(t, hosts, true)
+	a, err := clients[0].PostMessage(t.Context(), post)
+	if err != nil || !strings.Contains(a.Body, "deaths of hosts") {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestPoisons: of several turns at whose computing hosts die each takes each host down once at most, also where two
+// hosts die of two of them at once.
+func TestPoisons(t *testing.T) {
+	t.Parallel()
+	hosts := hostsOf(t, 3)
+	clients := clientsOf(hosts)
+	var posts []client.Post
+	for _, name := range []string{"first", "second"} {
+		posts = append(posts, client.Post{Task: name, Key: name, Body: poison})
+	}
+	dieOf(t, hosts, clients[0], posts...)
+	wantConfined(t, hosts, true)
+}
+
+// dieOf posts poison and kills the hosts that compute it until it has ended, and returns how often. No host may die
+// more often than there are posts.
+func dieOf(t *testing.T, hosts []*hosttest.Process, c *client.Client, posts ...client.Post) (n int) {
+	t.Helper()
+	for _, post := range posts {
+		if _, err := c.PostAsync(t.Context(), post); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deaths, most := make([]int, len(hosts)), len(posts)
+	ended := func(post client.Post) bool {
+		task, err := c.Task(t.Context(), post.Task)
 		return err == nil && task.State != "running"
 	}
-	for deadline := time.Now().Add(loadTime); !ended(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(loadTime); len(posts) > 0; posts = slices.DeleteFunc(posts, ended) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the poison has not ended after %v deaths", deaths)
 		}
@@ -40,21 +71,16 @@ func TestPoison(t *testing.T) {
 			if !computesLong(p) {
 				continue
 			}
-			if deaths[i]++; deaths[i] > 1 {
+			if deaths[i]++; deaths[i] > most {
 				t.Fatalf("host %d runs the poison again: %v", i, deaths)
 			}
+			n++
 			p.Kill()
 			p.Start()
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
-	if n := deaths[0] + deaths[1] + deaths[2]; n < 2 {
-		t.Errorf("the poison ended after %v deaths: one death convicts nobody", deaths)
-	}
-	wantConfined(t, hosts, true)
-	a, err := clients[0].PostMessage(t.Context(), post)
-	if err != nil || !strings.Contains(a.Body, "deaths of hosts") {
-		t.Errorf("%+v, %v", a, err)
-	}
+	return n
 }
 
 // computesLong reports whether a turn of a host is under way, and has been for a while.

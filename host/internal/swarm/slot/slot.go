@@ -13,13 +13,14 @@ type Slot int
 // Tasks is how many slots the tasks are cut into. Changing it would move every task.
 const Tasks = 1024
 
-// Slots of what exactly one host does, whatever tasks there are.
+// Slots of what exactly one host does, whatever tasks there are. Two of them decide nothing; they stay, because a
+// host refuses a server with another number of slots.
 const (
-	// Registry is for the health checks of the peers. It decides nothing: each host makes its own.
+	// Registry is unused: each host makes its own health checks of the peers.
 	Registry Slot = Tasks + iota
 	// Reap is removing what is not needed any more.
 	Reap
-	// Suspect is for turns in which a host has died. It decides nothing: each host runs its own.
+	// Suspect is unused: each host runs the turns of its own tasks in which a host has died.
 	Suspect
 	// Count is how many slots there are.
 	Count
