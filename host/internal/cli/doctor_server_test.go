@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -128,6 +129,17 @@ func TestDoctorFindsServerFaults(t *testing.T) {
 		})
 		p.promise("local")
 		p.at(healthy)
+	}
+}
+
+// TestDoctorOfServerWithoutData: a missing data directory does not stand for missing tasks where the store is on a server.
+func TestDoctorOfServerWithoutData(t *testing.T) {
+	t.Parallel()
+	p := newServerPatient(t)
+	p.must(os.RemoveAll(p.data))
+	found, _ := p.diagnose()
+	if len(found) != 1 || found[0].ID != diagnosis.DataMissing || !strings.Contains(found[0].Message, "finds its tasks on the server") {
+		t.Errorf("found %+v", found)
 	}
 }
 

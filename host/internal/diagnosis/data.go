@@ -19,8 +19,12 @@ func (d *diagnosis) checkData(ctx context.Context) {
 	info, err := os.Stat(d.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !isLink(d.DataDir):
+		lacks := "knows of no earlier task"
+		if d.Config.Store.Driver == config.DriverPostgres {
+			lacks = "finds its tasks on the server, and begins a new audit log"
+		}
 		d.add(DataMissing, Warning, d.DataDir, "name the directory of the host with --data, or mount its disk; for a new host skep serve makes it",
-			"there is no data directory: a host that starts here knows of no earlier task")
+			"there is no data directory: a host that starts here %s", lacks)
 		return
 	case err != nil:
 		d.add(DataUnusable, Error, d.DataDir, "choose another one with --data", "the data directory cannot be used: %v", err)
