@@ -94,6 +94,9 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	h.outages = gateway.NewOutageLog(h.logOf("gateways"), time.Now)
 	defer func() {
 		if err != nil {
+			if h.exported != nil { // who starts the host sees the error, and the collector the log
+				h.log.Error("the host does not start", "error", err)
+			}
 			err = errors.Join(err, h.Close())
 		}
 	}()
