@@ -27,6 +27,8 @@ type PulseQuery struct {
 	// Kept is for the events that the host has kept until now. The sequence ends behind them,
 	// with a ping.
 	Kept bool
+	// Pings is for the pings, too, by which a host without events shows that it answers.
+	Pings bool
 }
 
 // PulseEvent is an event of a host's feed, without content.
@@ -178,13 +180,13 @@ func (p *pulseStream) request() call {
 
 const pulsePath = "/skep/v1/pulse"
 
-// give hands one event on, unless it is a ping.
+// give hands one event on, and a ping where that was asked for.
 func (p *pulseStream) give(f frame) error {
 	p.tries.reset()
 	if f.id != "" {
 		p.last = f.id
 	}
-	if p.whole = f.name == eventPing; p.whole && !p.query.Kept {
+	if p.whole = f.name == eventPing; p.whole && !p.query.Kept && !p.query.Pings {
 		return nil
 	}
 	e := PulseEvent{Raw: f.data}

@@ -138,8 +138,7 @@ func (f *topFeeds) follow(ctx context.Context) error {
 	}
 	for _, host := range hosts {
 		feed := f.feed(host)
-		if feed.isOpen { // since the look before
-			feed.failure = nil
+		if feed.isOpen { // an event or a ping shows that the host answers
 			continue
 		}
 		feed.isOpen = true
@@ -170,7 +169,7 @@ func (f *topFeeds) send(ctx context.Context, host, last string) {
 	}
 	if end.err == nil {
 		end.err = errTopEnded
-		for e, err := range f.client.Pulse(ctx, client.PulseQuery{Tenant: f.tenant, Host: host, After: last}) {
+		for e, err := range f.client.Pulse(ctx, client.PulseQuery{Tenant: f.tenant, Host: host, After: last, Pings: true}) {
 			if err != nil {
 				end.err = err
 			} else if !send(e) {

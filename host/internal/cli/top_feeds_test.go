@@ -120,6 +120,41 @@ func TestTopOfHosts(t *testing.T) {
 	}
 }
 
+// A host that hangs is named as silent, however long its feed is open, until an event or a ping of it comes.
+func TestTopOfHangingHost(t *testing.T) {
+	t.Parallel()
+	store := &sharedStore{turns: map[string][]string{"a": {"acme"}}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if store.ServeHTTP(w, r); r.Header.Get("Last-Event-ID") == "a-1" {
+			fmt.Fprint(w, "id: a-1\nevent: ping\ndata: {}\n\n")
+		}
+	}))
+	t.Cleanup(srv.Close)
+	c, err := client.New(client.Options{URL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newTopFeeds(c, "")
+	f.feed("a").isOpen, f.feed("a").failure = true, errTopSlow
+	for range 2 {
+		if err := f.follow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if counted, silent := f.hosts(); len(counted) != 0 || len(silent) != 1 || silent[0].Reason != errTopSlow.Error() {
+			t.Errorf("a host that hangs: %v without %v", counted, silent)
+		}
+	}
+	go f.send(t.Context(), "a", "a-1")
+	if e := <-f.events; e.Kind != client.PulsePing {
+		t.Errorf("got %+v, want a ping", e)
+	} else {
+		f.note(e.host, e.PulseEvent)
+	}
+	if counted, silent := f.hosts(); len(counted) != 1 || len(silent) != 0 {
+		t.Errorf("a host that answers: %v without %v", counted, silent)
+	}
+}
+
 // A host that comes is counted from its first event, one that comes again from behind its last, and one
 // that is gone is named.
 func TestTopFollowsHosts(t *testing.T) {
