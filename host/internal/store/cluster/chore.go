@@ -59,7 +59,7 @@ type sharedChores struct {
 	mu      sync.Mutex
 	waiting map[int64]chan Part
 
-	// outcomes are those of chores that this host has driven to their end.
+	// outcomes are how the chores have ended that this host has driven.
 	outcomes map[int64]Part
 	// begun: the host takes part.
 	begun bool

@@ -136,7 +136,7 @@ func fillForWrites(t *testing.T, s *Store) {
 	mustDo(t, s.AddKey(ctx, "rotated"))
 }
 
-// digestRows returns a digest of the rows of each table but those of hosts.
+// digestRows returns a digest of the rows of each table, without the tables hosts and slots.
 func digestRows(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	ctx, found := t.Context(), map[string]string{}
