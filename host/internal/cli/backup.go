@@ -169,7 +169,11 @@ func (a *app) dataOptions() (datadir.Data, error) {
 	if s, err = a.storeOf(s); err != nil {
 		return datadir.Data{}, err
 	}
-	return datadir.Data{Dir: a.dataDir(), Store: s, Logger: a.noteLogger(slog.LevelWarn)}, nil
+	d := datadir.Data{Dir: a.dataDir(), Store: s, Logger: a.noteLogger(slog.LevelWarn)}
+	if a.common.isServer() {
+		d.Dir = "" // the directory beside swarm.toml is another host's
+	}
+	return d, nil
 }
 
 // storeOf returns the store of swarm.toml, on the server that --data names if it names one.

@@ -50,7 +50,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		return 0, err
 	}
 	part := definition.ModuleDir(file + ModulesSuffix + "." + rand.Text() + atomicfile.PartSuffix)
-	kept := definition.DataModules(d.Dir)
+	kept := d.modules()
 	copied := false
 	err = d.read(ctx, func(r *sqlite.Reader) error {
 		// A module may be dropped after the copy of the database is made, and one
@@ -106,10 +106,8 @@ func (d Data) backUpKeys(ctx context.Context, r *sqlite.Reader, file string, wan
 	if err := d.backUpSigningKey(ctx, r, file+SigningKeySuffix); err != nil {
 		return err
 	}
-	for _, gateway := range SigningGateways() {
-		if err := copyGatewayKeys(d.gatewayKeyFile(gateway), file+GatewayKeySuffix(gateway)); err != nil {
-			return err
-		}
+	if err := d.backUpGatewayKeys(file); err != nil {
+		return err
 	}
 	// Keys are made before anything is sealed with them: a keyring that is read
 	// later has all that the copy needs.
@@ -150,7 +148,7 @@ func copyFile(from, to, what string) error {
 func (d Data) backUpRegistry(ctx context.Context, r *sqlite.Reader, to string) error {
 	s := r.Secrets()
 	if s == nil {
-		return copyFile(filepath.Join(d.Dir, RegistryName), to, registryText)
+		return copyFile(d.file(RegistryName), to, registryText)
 	}
 	list, err := s.Swarms(ctx)
 	if len(list) == 0 || err != nil {

@@ -25,7 +25,7 @@ import (
 // change it need it for themselves: while a host uses it they fail with an error
 // that is [ErrInUse].
 type Data struct {
-	// Dir is the directory.
+	// Dir is the directory, empty for a server that is looked at without the directory of one of its hosts.
 	Dir string
 	// Store is [store] of the configuration. With the driver postgres what tenants keep is on
 	// its server.
@@ -151,6 +151,22 @@ func (d Data) has(ctx context.Context, k keeper, tenant string) error {
 		return fmt.Errorf("%w: tenant %q keeps nothing in %s", ErrNotFound, tenant, d.Place())
 	}
 	return nil
+}
+
+// file returns the path of a file of the directory, given with slashes. Without a directory it is empty, which no file is.
+func (d Data) file(name string) string {
+	if d.Dir == "" {
+		return ""
+	}
+	return filepath.Join(d.Dir, filepath.FromSlash(name))
+}
+
+// modules returns the module copies of the directory, none without one.
+func (d Data) modules() definition.ModuleDir {
+	if d.Dir == "" {
+		return ""
+	}
+	return definition.DataModules(d.Dir)
 }
 
 // Place names what the store is in: the directory, or a server.

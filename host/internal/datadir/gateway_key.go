@@ -55,7 +55,7 @@ func (d Data) RotateGatewayKey(gateway string) (all []GatewayKey, err error) {
 }
 
 func (d Data) gatewayKeyFile(gateway string) string {
-	return filepath.Join(d.Dir, filepath.FromSlash(GatewayKeyName(gateway)))
+	return d.file(GatewayKeyName(gateway))
 }
 
 // gatewayKeys are the keys as they are at a time. A next key that is due signs already.
@@ -76,6 +76,19 @@ func gatewayKeys(r signature.Rotation, now time.Time) []GatewayKey {
 		others = append(others, one("old", *r.Old))
 	}
 	return append([]GatewayKey{current}, others...)
+}
+
+// backUpGatewayKeys copies the keys of all gateways that the directory has.
+func (d Data) backUpGatewayKeys(file string) error {
+	if d.Dir == "" {
+		return nil
+	}
+	for _, gateway := range SigningGateways() {
+		if err := copyGatewayKeys(d.gatewayKeyFile(gateway), file+GatewayKeySuffix(gateway)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyGatewayKeys copies the files of keys of a gateway, those that there are. The time of

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func (d Data) Quarantine(ctx context.Context) (list []Confined, err error) {
 	if _, err := os.Stat(d.Dir); errors.Is(err, fs.ErrNotExist) && d.Exists() != nil {
 		return nil, noStore(d.Dir)
 	}
-	all, err := quarantine.ReadFile(filepath.Join(d.Dir, QuarantineName))
+	all, err := quarantine.ReadFile(d.file(QuarantineName))
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func removeFile(path string) error {
 	return nil
 }
 
-func (d Data) signingKeyFile() string { return filepath.Join(d.Dir, signature.KeyFileName) }
+func (d Data) signingKeyFile() string { return d.file(signature.KeyFileName) }
 
 // readSecrets returns what the files of a directory have that is a secret of hosts on a server.
 func (d Data) readSecrets() (map[string][]byte, error) {

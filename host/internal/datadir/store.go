@@ -13,7 +13,7 @@ import (
 )
 
 // OpenStore takes the store of a data directory or of a server into use, and makes the
-// directory, which a host on a server has as well. Of opt, the keyring does not count. The
+// directory, which a host on a server has as well; dir may be empty for a command on one. Of opt, the keyring does not count. The
 // caller closes the store.
 func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
 	var err error
@@ -21,8 +21,10 @@ func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Optio
 		return nil, &KeyError{err}
 	}
 	if s.Driver == config.DriverPostgres {
-		if err := sqlite.PrepareDir(dir); err != nil {
-			return nil, err
+		if dir != "" {
+			if err := sqlite.PrepareDir(dir); err != nil {
+				return nil, err
+			}
 		}
 		return sqlite.OpenServer(ctx, server(s), opt)
 	}
