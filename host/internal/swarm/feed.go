@@ -27,7 +27,9 @@ type Feed struct {
 const feedBatch = 32
 
 // Follow returns a feed of the events after a cursor, 0 for all. The task and the event
-// at the cursor must exist.
+// at the cursor must exist. It fails with ErrDraining for a reader who would wait at a host that has stopped:
+// where hosts share a store, a reader who comes again takes its empty feed for the end of a log that
+// goes on elsewhere.
 func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, error) {
 	t, err := r.acquireExisting(ctx, key)
 	if err != nil {
@@ -35,7 +37,7 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 	}
 	f := &Feed{rt: r, task: t, after: after, wake: make(chan struct{}, 1)}
 	t.mu.Lock()
-	end := t.rec.Cursor
+	end, waits := t.rec.Cursor, after == t.rec.Cursor && !f.isOver(t.rec.State)
 	if after <= end {
 		t.volatile.addReader(f)
 	}
@@ -43,6 +45,14 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 	if after > end {
 		r.releaseTask(t)
 		return nil, refuse(ErrInvalid, "there is no event %d; the log of task '%s' ends at %d", after, key.Task, end)
+	}
+	select {
+	case <-r.stopped:
+		if waits {
+			f.Close()
+			return nil, ErrDraining
+		}
+	default:
 	}
 	return f, nil
 }

@@ -182,12 +182,27 @@ func TestRestartResumes(t *testing.T) {
 		_, err := h.rt.Wait(context.Background(), r)
 		waited <- err
 	}()
+	feed, err := h.rt.Follow(t.Context(), key("t"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	events, err := feed.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.stop()
 	if err := <-waited; !errors.Is(err, swarm.ErrDraining) {
 		t.Errorf("a waiter at shutdown: %v", err)
 	}
 	if _, err := h.post("x"); !errors.Is(err, swarm.ErrDraining) {
 		t.Errorf("a post at shutdown: %v", err)
+	}
+	if _, err := feed.Next(t.Context()); !errors.Is(err, swarm.ErrDraining) {
+		t.Errorf("a reader at shutdown: %v", err)
+	}
+	if _, err := h.rt.Follow(t.Context(), key("t"), events[len(events)-1].Seq); !errors.Is(err, swarm.ErrDraining) {
+		t.Errorf("a reader after shutdown: %v", err)
 	}
 	delete(h.agents.by, "math")
 	h.start()
