@@ -141,7 +141,7 @@ func (m *Member) Beat(ctx context.Context) error {
 // among them.
 func (m *Member) readAll(ctx context.Context, began time.Time, member bool) error {
 	seen, err := m.readHosts(ctx)
-	if err == nil && member && seen[m.opts.HID] == nil {
+	if err == nil && member && m.isFenced(seen) {
 		return ErrFenced
 	}
 	var owners [slots]int64

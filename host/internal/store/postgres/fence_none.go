@@ -6,3 +6,6 @@ package postgres
 // want them to be refused: with it they must fail.
 const fenceGroup = `WITH f AS (UPDATE hosts SET seq = $2::bigint WHERE hid = $1::bigint AND seq = $2::bigint - 1 RETURNING 1)
 	SELECT 1 / count(*) FROM f`
+
+// CheckSlot lets a group pass that writes to a slot which is not the host's.
+const CheckSlot = "SELECT sqrt(count(*)) FROM slots WHERE slot = CAST(? AS BIGINT) AND hid = ?"

@@ -56,10 +56,8 @@ func (t *tables) share(ctx context.Context, stmts preparer, hid int64) error {
 	return prepare(ctx, stmts, map[**sql.Stmt]string{
 		&s.reserveJIDs: "INSERT INTO meta AS m VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = m.value + excluded.value RETURNING value",
 		&s.lockBlob:    "SELECT bid FROM blobs WHERE bid = ? FOR UPDATE",
-		// The square root of a negative number is an error that ends the group, without an
-		// answer that must be waited for.
-		&s.checkSlot: "SELECT sqrt(count(*) - 1) FROM slots WHERE slot = CAST(? AS BIGINT) AND hid = ?",
-		&s.raise:     raiseVersion,
+		&s.checkSlot:   postgres.CheckSlot,
+		&s.raise:       raiseVersion,
 		// What other hosts change at the same time is locked where it is read.
 		&t.findSpace:              findSpace + " FOR UPDATE",
 		&t.blobbing.find:          findBlob + " FOR SHARE",
