@@ -29,6 +29,8 @@ type Process struct {
 	Server string
 	// Program is the file of the program, empty for [Program].
 	Program string
+	// Env is more of its environment.
+	Env []string
 	// admin is the address of the admin listener.
 	admin string
 	// authorities is a file of the certificates that it trusts, empty for the system's.
@@ -103,6 +105,7 @@ func (p *Process) Start() {
 	p.Life++
 	p.cmd = exec.Command(path, "serve", "-c", filepath.Join(p.Dir, "swarm.toml"))
 	p.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+p.cacheHome, LifeEnv+"="+LifeName(p.Life))
+	p.cmd.Env = append(p.cmd.Env, p.Env...)
 	if p.authorities != "" {
 		p.cmd.Env = append(p.cmd.Env, "SSL_CERT_FILE="+p.authorities)
 	}

@@ -71,6 +71,16 @@ func Program(t *testing.T) string {
 	return path
 }
 
+// ProgramWith builds the program for this test alone, with flags of go build.
+func ProgramWith(t *testing.T, flags ...string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := BuildProgram(dir, flags...); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "skep")
+}
+
 // CacheHome returns a directory for XDG_CACHE_HOME, in which the program finds the
 // compiled code of all guests.
 func CacheHome(t *testing.T) string {

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,11 +19,15 @@ import (
 // /TASK/NUMBER.
 type effects struct {
 	url string
+	// most is how long one takes at most.
+	most time.Duration
 
 	mu    sync.Mutex
 	calls map[string][]effect // by path
-	// last is when a task had its last effect, stalls the longest time between two of one task, by what
-	// disturbed the hosts then.
+	// doubled is how many effects without a key were repeated.
+	doubled int
+	// last is when the last effect of a task had its answer, stalls the longest time until the next one beside what
+	// the task slept, by what disturbed the hosts then.
 	last        map[string]time.Time
 	stalls      map[string]time.Duration
 	disturbance string
@@ -32,42 +36,43 @@ type effects struct {
 // effect is one request as it arrived.
 type effect struct{ key, body string }
 
-func newEffects(t *testing.T) *effects {
+func newEffects(t *testing.T, most time.Duration) *effects {
 	t.Helper()
-	e := &effects{calls: map[string][]effect{}, last: map[string]time.Time{}, stalls: map[string]time.Duration{}, disturbance: "calm"}
+	e := &effects{most: most, calls: map[string][]effect{}, last: map[string]time.Time{}, stalls: map[string]time.Duration{}, disturbance: "calm"}
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	e.url = s.URL
 	return e
 }
 
-// effectTime is how long an effect takes at most.
-const effectTime = 150 * time.Millisecond
-
-// ServeHTTP answers with the path, after a while.
+// ServeHTTP answers with the path, after a while. The parameter slept is how many milliseconds the task has slept
+// before.
 func (e *effects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // its host is gone
 	}
+	slept, _ := strconv.Atoi(r.URL.Query().Get("slept"))
 	task, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	e.mu.Lock()
-	e.calls[r.URL.Path] = append(e.calls[r.URL.Path], effect{r.Header.Get("Idempotency-Key"), string(body)})
-	e.mu.Unlock()
-	e.see(task)
-	time.Sleep(rand.N(effectTime))
+	e.add(r.URL.Path, effect{r.Header.Get("Idempotency-Key"), string(body)}, task, time.Duration(slept)*time.Millisecond)
+	time.Sleep(rand.N(e.most))
 	_, _ = io.WriteString(w, "re:"+r.URL.Path)
-}
-
-// see notes an effect of a task.
-func (e *effects) see(task string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
-	if before, has := e.last[task]; has {
-		e.stalls[e.disturbance] = max(e.stalls[e.disturbance], now.Sub(before))
+	e.last[task] = time.Now()
+}
+
+// add notes an effect of a task that has slept before.
+func (e *effects) add(path string, one effect, task string, slept time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls[path] = append(e.calls[path], one)
+	if one.key == "" && len(e.calls[path]) > 1 {
+		e.doubled++
 	}
-	e.last[task] = now
+	if before, has := e.last[task]; has {
+		e.stalls[e.disturbance] = max(e.stalls[e.disturbance], time.Since(before)-slept)
+	}
 }
 
 // forget ends the watch over a task that has ended.
@@ -91,33 +96,18 @@ func (e *effects) longestStalls() map[string]time.Duration {
 	return maps.Clone(e.stalls)
 }
 
-// check checks the effects of a task: the one that is never repeated took place as its answer says,
-// the others at least once, each time the same, with a key that no other effect has. It returns how
-// many were repeated.
-func (e *effects) check(t *testing.T, task string, onceAnswered bool, keys map[string]string) (repeated int) {
-	t.Helper()
+// countDoubled is how many effects without a key were repeated.
+func (e *effects) countDoubled() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	once := e.calls["/"+task+"/0"]
-	if len(once) > 1 || onceAnswered && len(once) != 1 {
-		t.Errorf("%s: what is not to be repeated took place %d times; answered: %v", task, len(once), onceAnswered)
-	}
-	for _, path := range []string{"/" + task + "/1", "/" + task + "/2"} {
-		all := e.calls[path]
-		if len(all) == 0 {
-			t.Errorf("%s did not take place", path)
-			continue
-		}
-		if other := keys[all[0].key]; all[0].key == "" || other != "" {
-			t.Errorf("%s has the key %q, of %q", path, all[0].key, other)
-		}
-		keys[all[0].key] = path
-		if slices.ContainsFunc(all, func(again effect) bool { return again != all[0] }) {
-			t.Errorf("%s was sent otherwise: %v", path, all)
-		}
-		repeated += len(all) - 1
-	}
-	return repeated
+	return e.doubled
+}
+
+// callsOf are the requests of a path.
+func (e *effects) callsOf(path string) []effect {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls[path]
 }
 
 // body is what the first request of a path had as its body.

@@ -6,9 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
-	"sync"
-	"time"
 
 	"skep/host/client"
 	"skep/host/internal/hosttest"
@@ -70,32 +67,28 @@ func (s *soak) awaitClaim(n int64) {
 func soakTask(n int64) string { return fmt.Sprintf("soak-%06d", n) }
 
 // soakPost is the post of a task: an effect without a key, a sleep, a request to another agent, who
-// has effects with keys and contends for a value of two tasks, and a timer that ends it.
+// has effects with keys and contends for a value of two tasks, another effect without a key, and a timer that
+// ends it.
 func soakPost(url string, n int64) client.Post {
 	id := soakTask(n)
-	send := func(at int, body string) hosttest.Step {
-		return hosttest.Step{"http.fetch", hosttest.Args{"method": "POST", "url": fmt.Sprintf("%s/%s/%d", url, id, at), "body": body}}
+	send := func(at, slept int, body string) hosttest.Step {
+		return hosttest.Step{"http.fetch", hosttest.Args{"method": "POST", "url": fmt.Sprintf("%s/%s/%d?slept=%d", url, id, at, slept), "body": body}}
 	}
-	sleep := hosttest.Step{"sleep", hosttest.Args{"ms": 100 + rand.IntN(200)}}
+	long := 100 + rand.IntN(200)
+	sleep := hosttest.Step{"sleep", hosttest.Args{"ms": long}}
 	await := hosttest.Step{"await_message", hosttest.Args{}}
-	last := hosttest.Script(hosttest.Step{"kv.get", hosttest.Args{"key": "once", "scope": "task"}},
-		hosttest.Step{"timer.set", hosttest.Args{"after": "150ms", "body": "{{0}}"}}, await)
-	math := hosttest.Script(send(1, "one"), sleep, soakClaim(n),
-		send(2, "{{2}}"), hosttest.Step{"send_response", hosttest.Args{"target": "boss", "subject": "s", "body": last}})
-	body := hosttest.Script(send(0, "zero"), hosttest.Step{"kv.put", hosttest.Args{"key": "once", "value": "{{0}}", "scope": "task"}}, sleep,
+	last := hosttest.Script(send(3, 0, "three"), hosttest.Step{"kv.get", hosttest.Args{"key": "once", "scope": "task"}},
+		hosttest.Step{"timer.set", hosttest.Args{"after": "150ms", "body": "{{1}} {{0}}"}}, await)
+	math := hosttest.Script(send(1, long, "one"), sleep, soakClaim(n),
+		send(2, long, "{{2}}"), hosttest.Step{"send_response", hosttest.Args{"target": "boss", "subject": "s", "body": last}})
+	body := hosttest.Script(send(0, 0, "zero"), hosttest.Step{"kv.put", hosttest.Args{"key": "once", "value": "{{0}}", "scope": "task"}}, sleep,
 		hosttest.Step{"send_request", hosttest.Args{"target": "math", "subject": "s", "body": math}}, await)
 	return client.Post{Task: id, Key: "key-" + id, Body: body}
 }
 
-// soakAnswer is what the answers of soak's tasks begin with.
-const soakAnswer = "boss got [::timer::] "
-
-// soakPatience bounds one task of the load.
-const soakPatience = 4 * time.Minute
-
 // ask posts a task and waits for its answer.
 func (s *soak) ask(n int64) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), s.form.patience)
 	defer cancel()
 	s.awaitClaim(n)
 	id, at := soakTask(n), rand.IntN(len(s.hosts))
@@ -106,17 +99,17 @@ func (s *soak) ask(n int64) {
 	post := soakPost(s.effects.url, n)
 	if n%3 == 0 {
 		if _, err := c.PostAsync(ctx, post); err != nil {
-			s.t.Errorf("%s: post: %v", id, err)
+			s.fault(lostTask, "%s: post: %v", id, err)
 			return
 		}
 		if err := hosttest.Follow(ctx, c, id); err != nil {
-			s.t.Errorf("%s: events: %v", id, err)
+			s.fault(wrongMail, "%s: events: %v", id, err)
 			return
 		}
 	}
 	a, err := c.PostMessage(ctx, post)
 	if err != nil {
-		s.t.Errorf("%s: answer: %v", id, err)
+		s.fault(lostTask, "%s: answer: %v", id, err)
 		return
 	}
 	s.effects.forget(id)
@@ -130,69 +123,4 @@ func (s *soak) answered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.answers)
-}
-
-// checkTasks checks every task that was posted: what it has answered, its effects, its events and its
-// messages, through any host.
-func (s *soak) checkTasks() {
-	keys := map[string]string{}
-	var repeated, inDoubt int
-	for n := range s.posted.Load() {
-		id := soakTask(n)
-		answer, has := s.answers[id]
-		once := "re:/" + id + "/0"
-		switch {
-		case !has || !strings.HasPrefix(answer, soakAnswer):
-			s.t.Errorf("%s has the answer %q: %v", id, answer, has)
-			continue
-		case answer != soakAnswer+once:
-			if inDoubt++; !strings.Contains(answer, "in_doubt") && !strings.Contains(answer, "UNAVAILABLE") {
-				s.t.Errorf("%s has the answer %q", id, answer)
-			}
-		}
-		repeated += s.effects.check(s.t, id, answer == soakAnswer+once, keys)
-		s.checkClaim(n)
-	}
-	s.checkHistories()
-	if ended := s.ended(); repeated > ended*soakCallers {
-		s.t.Errorf("%d effects were repeated, with %d lives of hosts that ended and %d tasks at a time", repeated, ended, soakCallers)
-	}
-	s.t.Logf("%d tasks, %d effects repeated under their key, %d in doubt", s.posted.Load(), repeated, inDoubt)
-}
-
-// claimed and lost are what a kv.cas answers.
-const claimed, lostClaim = `{"ok":true}`, `{"ok":false}`
-
-// checkClaim checks that one of the tasks that contend for a value has got it.
-func (s *soak) checkClaim(n int64) {
-	if n%soakPair != soakPair-1 {
-		return
-	}
-	winners := 0
-	for of := n - soakPair + 1; of <= n; of++ {
-		switch body := s.effects.body("/" + soakTask(of) + "/2"); body {
-		case claimed:
-			winners++
-		case lostClaim:
-		default:
-			s.t.Errorf("%s: a kv.cas has answered %q", soakTask(of), body)
-		}
-	}
-	if winners != 1 {
-		s.t.Errorf("%d tasks have got the value of %s and the ones before it, want 1", winners, soakTask(n))
-	}
-}
-
-// checkHistories checks the events and messages of all tasks.
-func (s *soak) checkHistories() {
-	var all sync.WaitGroup
-	const workers = 8
-	for w := range int64(workers) {
-		all.Go(func() {
-			for n := w; n < s.posted.Load() && !s.t.Failed(); n += workers {
-				checkTaskMail(s.t, s.clients[rand.IntN(len(s.clients))], soakTask(n), map[string]int{"boss": 4, "math": 2})
-			}
-		})
-	}
-	all.Wait()
 }

@@ -63,6 +63,9 @@ func writeStoreKey(t *testing.T, p *hosttest.Process) {
 	}
 }
 
+// hostTTL is the ttl of hosts in [sharedFile].
+const hostTTL = 4 * time.Second
+
 // sharedFile is the file of a host of a swarm that shares the schema at a DSN, and that the others reach at an address.
 func sharedFile(dsn, advertise, swarm string) string {
 	return swarm + fmt.Sprintf(`[[auth.keys]]
@@ -80,8 +83,8 @@ keyring = "file::store.key"
 [cluster]
 advertise = "http://%s"
 beat = "250ms"
-ttl = "4s"
-`, adminKey, operatorKey, dsn, advertise)
+ttl = "%s"
+`, adminKey, operatorKey, dsn, advertise, hostTTL)
 }
 
 // slowTask asks another agent, and takes a while.
@@ -154,47 +157,57 @@ func checkTask(t *testing.T, c *client.Client, id string) {
 // checkTaskMail checks that a task has ended once, and how many messages each agent has got.
 func checkTaskMail(t *testing.T, c *client.Client, id string, got map[string]int) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), checkTime)
-	defer stop()
-	if err := hosttest.Follow(ctx, c, id); err != nil {
-		t.Errorf("%s: events: %v", id, err)
-	}
-	if task, err := c.Task(ctx, id); err != nil || task.State != "completed" {
-		t.Errorf("%s: state %q, %v", id, task.State, err)
-	}
-	for agent, want := range got {
-		h, err := c.History(ctx, id, agent, 0, 100)
-		if err != nil {
-			t.Errorf("%s: history: %v", id, err)
-		}
-		if n := countMessages(t, h.Entries); n != want {
-			t.Errorf("%s: %s got %d messages, want %d", id, agent, n, want)
-		}
+	for _, fault := range taskFaults(t.Context(), c, id, got) {
+		t.Errorf("%s: %s", id, fault)
 	}
 }
 
-// countMessages counts the messages of a history, and checks that none is there twice.
-func countMessages(t *testing.T, entries []json.RawMessage) int {
-	t.Helper()
+// taskFaults are what is wrong with a task that has ended once, and whose agents have got so many messages.
+func taskFaults(ctx context.Context, c *client.Client, id string, got map[string]int) (faults []string) {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	if err := hosttest.Follow(ctx, c, id); err != nil {
+		faults = append(faults, fmt.Sprint("events: ", err))
+	}
+	if task, err := c.Task(ctx, id); err != nil || task.State != "completed" {
+		faults = append(faults, fmt.Sprintf("state %q, %v", task.State, err))
+	}
+	for agent, want := range got {
+		h, err := c.History(ctx, id, agent, 0, 100)
+		if err == nil {
+			err = checkMessages(h.Entries, want)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("history of %s: %v", agent, err))
+		}
+	}
+	return faults
+}
+
+// checkMessages checks how many messages a history has, and that none is there twice.
+func checkMessages(entries []json.RawMessage, want int) error {
 	seen := map[string]bool{}
 	for i, raw := range entries {
 		var e abi.HistoryEntry
 		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if e.Seq != int64(i+1) {
-			t.Errorf("entry %d has seq %d", i+1, e.Seq)
+			return fmt.Errorf("entry %d has seq %d", i+1, e.Seq)
 		}
 		if e.Kind != abi.KindIn {
 			continue
 		}
 		m, err := mail.ParseMessage(e.Message)
 		if err != nil || seen[m.ID] {
-			t.Errorf("message %s stands twice, or cannot be read: %v", m.ID, err)
+			return fmt.Errorf("message %s stands twice, or cannot be read: %v", m.ID, err)
 		}
 		seen[m.ID] = true
 	}
-	return len(seen)
+	if len(seen) != want {
+		return fmt.Errorf("%d messages, want %d", len(seen), want)
+	}
+	return nil
 }
 
 func clientsOf(hosts []*hosttest.Process) (clients []*client.Client) {
