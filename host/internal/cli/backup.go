@@ -181,7 +181,7 @@ func (a *app) storeOf(s config.Store) (config.Store, error) {
 	if !a.common.isServer() {
 		return s, nil
 	}
-	at, err := a.place("--data", a.common.data)
+	at, err := a.place("--data", a.common.data, s)
 	if s.Driver != config.DriverPostgres {
 		s.Durability = config.DurabilityLocal
 	}

@@ -29,3 +29,35 @@ func TestDataServer(t *testing.T) {
 		}
 	}
 }
+
+// TestDataServerPlaintext: a server on another machine is not called without TLS unless [store] allows it, whether
+// --data or a move names it.
+func TestDataServerPlaintext(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir())
+	p.heal()
+	p.run("run", "hello", "--data", p.data)
+	p.vars["SKEP_KEYRING"] = strings.Repeat("5e", 32)
+	p.vars["SKEP_DSN"] = "postgres://u@no-such-host.invalid/d"
+	const refused = ": the server is on another machine, and not all connections to it are over TLS"
+	commands := map[string]string{
+		"tenant list --data env::SKEP_DSN":                                       "--data",
+		"replay t --data env::SKEP_DSN":                                          "--data",
+		"migrate --from " + p.data + " --to env::SKEP_DSN":                       "--to",
+		"migrate --from env::SKEP_DSN --to " + p.path("back"):                    "--from",
+		"tenant list --data postgres://u@no-such-host.invalid/d?sslmode=require": "--data",
+	}
+	for command, flag := range commands {
+		code, s := p.call(strings.Fields(command)...)
+		if out := s.stderr.String(); code != exitUsage || !strings.Contains(out, flag+refused) {
+			t.Errorf("$ skep %s\n%d %s", command, code, out)
+		}
+	}
+	p.also("[store]\ndriver = \"postgres\"\ndsn = \"env::SKEP_DSN\"\nkeyring = \"env::SKEP_KEYRING\"\nplaintext = true\n")
+	for command := range commands {
+		code, s := p.call(strings.Fields(command)...)
+		if out := s.stderr.String(); code == exitUsage || !strings.Contains(out, "no-such-host") {
+			t.Errorf("with plaintext = true\n$ skep %s\n%d %s", command, code, out)
+		}
+	}
+}

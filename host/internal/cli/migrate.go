@@ -48,11 +48,11 @@ func (a *app) migrateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "the `PLACE` to move to")
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "give up a move that was broken off")
 	cmd.RunE = a.withDir(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
-		source, err := a.place("--from", from)
+		source, err := a.place("--from", from, d.Store)
 		if err != nil {
 			return err
 		}
-		target, err := a.place("--to", to)
+		target, err := a.place("--to", to, d.Store)
 		if err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func isDSN(place string) bool {
 }
 
 // place reads a PLACE. A password in the argument itself is refused, and not repeated: others
-// on the machine can see it.
-func (a *app) place(flag, text string) (p datadir.Place, err error) {
+// on the machine can see it. So is a server on another machine without TLS, unless s allows it.
+func (a *app) place(flag, text string, s config.Store) (p datadir.Place, err error) {
 	switch {
 	case text == "":
 		return p, usagef("%s is missing", flag).help("it takes a data directory or a DSN, as in %s .skep or %s env::SKEP_DSN", flag, flag)
@@ -122,6 +122,9 @@ func (a *app) place(flag, text string) (p datadir.Place, err error) {
 		return p, usagef("%s: %v", flag, err)
 	case reach.HasPassword && p.DSN.Reveal() == text:
 		return p, usagef("%s has a password, which others on this machine can see on a command line", flag).help("write env::NAME or file::PATH")
+	}
+	if err := s.CheckReach(reach); err != nil {
+		return p, usagef("%s: %w", flag, err)
 	}
 	return p, nil
 }

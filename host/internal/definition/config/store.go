@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"time"
 
 	"skep/host/internal/store/keyring"
@@ -98,9 +99,20 @@ func (d *decoder) checkServer(t *table, s *Store) {
 	if reach.Local && !t.has("durability") {
 		s.Durability = DurabilityLocal
 	}
-	if !reach.Local && !reach.Verified && !s.Plaintext {
-		d.atValue(t.child("dsn"), "the server is on another machine, and not all connections to it are over TLS with a certificate that is verified; add sslmode=verify-full to it, or set [store] plaintext = true if the network between them is trusted")
+	if err := s.CheckReach(reach); err != nil {
+		d.atValue(t.child("dsn"), err.Error())
 	}
+}
+
+// errPlaintext refuses what others on the way to a server could read or answer.
+var errPlaintext = errors.New("the server is on another machine, and not all connections to it are over TLS with a certificate that is verified; add sslmode=verify-full to it, or set [store] plaintext = true if the network between them is trusted")
+
+// CheckReach refuses a way to a server that [Store.Plaintext] would have to allow.
+func (s *Store) CheckReach(r postgres.Reach) error {
+	if !r.Local && !r.Verified && !s.Plaintext {
+		return errPlaintext
+	}
+	return nil
 }
 
 // dsn reads a DSN. One with a password in the file itself is a warning.
