@@ -62,6 +62,12 @@ func (t *TenantSet) slotRules(s *share) scheduler.TenantRules {
 // ReplaceQuotas puts quotas in force for the tenants that the runtime has. Turns that wait for a quota of turns go
 // on; a post or a send is held against either the old quotas or the new ones.
 func (r *Runtime) ReplaceQuotas(tenants map[string]Tenant) {
+	r.mu.Lock()
+	before := r.tenants.all()
 	r.tenants.inForce.Store(&tenants)
+	for name, d := range r.daySpends {
+		d.grantSpent(before[name].Quota.SpendPerDay)
+	}
+	r.mu.Unlock()
 	r.slots.Recheck()
 }

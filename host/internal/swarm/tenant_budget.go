@@ -48,6 +48,16 @@ type daySpend struct {
 	granted Spend
 }
 
+// grantSpent grants what was spent without a bound: the server counts it as spent already.
+func (d *daySpend) grantSpent(bound Spend) {
+	if bound.Tokens <= 0 {
+		d.granted.Tokens = max(d.granted.Tokens, d.Tokens)
+	}
+	if bound.MicroUSD <= 0 {
+		d.granted.MicroUSD = max(d.granted.MicroUSD, d.MicroUSD)
+	}
+}
+
 // budget is one bound that a call has to fit into. A bound of zero is none.
 type budget struct {
 	whose       string

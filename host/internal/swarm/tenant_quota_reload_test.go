@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/swarm"
 )
 
@@ -130,4 +131,26 @@ func TestReplacedQuotaUnderFlood(t *testing.T) {
 	if _, err := h.post("x", of("acme")); !errors.Is(err, swarm.ErrLimit) {
 		t.Errorf("beyond the last quota: %v", err)
 	}
+}
+
+// TestReplacedBudget: of a budget that comes by reload, what a host of several has spent of the day is spent once.
+func TestReplacedBudget(t *testing.T) {
+	t.Parallel()
+	s := &sharedBudget{left: map[int64]swarm.Spend{}}
+	h, _ := s.share(t, swarm.Spend{})
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 600}); fault != nil {
+			t.Errorf("without a budget: %v", fault)
+		}
+		h.replaceQuotas(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 1000}}})
+		s.left[dayOf(turn.Now())] = swarm.Spend{Tokens: 400} // as the server counts: the budget without what is spent
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 400}); fault != nil {
+			t.Errorf("of 400 that are left: %v", fault)
+		}
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, "", swarm.Spend{Tokens: 1}); fault == nil {
+			t.Error("1001 of 1000 are spent")
+		}
+		return tell(turn, "done")
+	}
+	h.ask("a", of("acme"))
 }

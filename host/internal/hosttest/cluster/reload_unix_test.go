@@ -143,3 +143,16 @@ func TestReloadJoined(t *testing.T) {
 		s.wantNone(t, now)
 	}
 }
+
+// TestRestartedForTenant: a tenant that comes takes a restart, of one host after the other.
+func TestRestartedForTenant(t *testing.T) {
+	t.Parallel()
+	s := reloadSiteOf(t, 2)
+	s.write(hosttest.ScriptSwarm+"[tenants.globex]\ntasks = 5\n", 0, 1)
+	for n, h := range s.hosts {
+		h.Signal(syscall.SIGTERM)
+		h.End()
+		h.Start()
+		s.waitReady(t, n)
+	}
+}

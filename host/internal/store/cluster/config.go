@@ -119,11 +119,14 @@ func (m *Member) checkParts(text string, parts map[string]string) error {
 // mostDiffering bounds how many differences are told.
 const mostDiffering = 8
 
+// differing names the parts that are not the same. A tenant that comes or goes takes a restart, which is not
+// compared, and its quotas come or go with it.
 func differing(a, b map[string]string) (names []string) {
 	all := maps.Clone(b)
 	maps.Copy(all, a)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if a[name] != b[name] {
+		comes := strings.HasPrefix(name, "limit tenants.") && (a[name] == "" || b[name] == "")
+		if a[name] != b[name] && !comes {
 			names = append(names, name)
 		}
 	}

@@ -27,7 +27,7 @@ func (g *grantStmts) texts() map[**sql.Stmt]string {
 		&g.left: `SELECT CAST(coalesce(sum(greatest(tokens, 0)), 0) AS BIGINT), CAST(coalesce(sum(greatest(micro_usd, 0)), 0) AS BIGINT)
 			FROM day_grants WHERE tenant = ?`,
 		&g.grant: `INSERT INTO day_grants AS g VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (tenant, hid) DO UPDATE SET tokens = g.tokens + excluded.tokens, micro_usd = g.micro_usd + excluded.micro_usd`,
+			ON CONFLICT (tenant, hid) DO UPDATE SET tokens = greatest(g.tokens, 0) + excluded.tokens, micro_usd = greatest(g.micro_usd, 0) + excluded.micro_usd`,
 		&g.spend: "UPDATE day_grants SET tokens = tokens - ?, micro_usd = micro_usd - ? WHERE tenant = ? AND hid = ? AND day = ?",
 		&g.drop:  "DELETE FROM day_grants WHERE tenant = ?",
 	}

@@ -147,6 +147,37 @@ func TestSharedBudget(t *testing.T) {
 	}
 }
 
+// TestSharedBudgetComes: of a budget that comes in the midst of a day, all that the day has left is granted to hosts, also
+// where one of them has spent more than it was granted.
+func TestSharedBudgetComes(t *testing.T) {
+	t.Parallel()
+	dsn, bound := pgtest.Schema(t), swarm.Spend{Tokens: 1000}
+	first := &spender{Store: openShared(t, dsn), task: "first", bound: bound}
+	other := &spender{Store: openShared(t, dsn), task: "other", bound: bound}
+	for _, h := range []*spender{first, other} {
+		give(t, h.Store, h.task)
+		if err := h.Commit(t.Context(), testStep(h.task, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(h *spender, tokens int64) bool { return h.call(t, swarm.Spend{Tokens: tokens}, swarm.Spend{}) }
+	if !call(first, 1) {
+		t.Fatal("the first call is refused")
+	}
+	first.granted = swarm.Spend{Tokens: 300} // a reload takes the budget away, and another one brings it back
+	if !call(first, 299) || !call(first, 10) {
+		t.Error("a call of 10 is refused, of 700 that are left")
+	}
+	n := int64(0)
+	for call(other, 1) {
+		n++
+	}
+	held := first.granted.Minus(first.used).Tokens
+	if n+held+310 != bound.Tokens || held > bound.Tokens/slicePart {
+		t.Errorf("310 of 1000 are spent and %d held, and the other host may spend %d", held, n)
+	}
+}
+
 // TestSharedBudgetDay: a day that is over for one host has nothing left for another, and the next
 // one has all of it. An erased tenant leaves no grant.
 func TestSharedBudgetDay(t *testing.T) {
