@@ -152,7 +152,7 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 // withLog makes a command that reads a chained log: a file, or the log in the data
 // directory.
 func (a *app) withLog(in func(datadir.Data) string, do func(file string) error) func(*cobra.Command, []string) error {
-	return a.command(func(_ *cobra.Command, args []string) error {
+	return a.commandOnDir(func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			err := do(args[0])
 			if info, statErr := os.Stat(args[0]); err != nil && (statErr != nil || !info.Mode().IsRegular() || filepath.Ext(args[0]) == ".toml") {

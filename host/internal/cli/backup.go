@@ -140,7 +140,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Make a data directory of a backup", GroupID: groupData,
 		Long: restoreHelp, Example: restoreExample, Args: exactArguments("the FILE of a backup"),
-		RunE: a.command(func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) }),
+		RunE: a.commandOnDir(func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) }),
 	}
 }
 

@@ -61,3 +61,23 @@ func TestDataServerPlaintext(t *testing.T) {
 		}
 	}
 }
+
+// TestDataServerVariable: a DSN in SKEP_DATA is refused by commands that use the data directory, and is nothing to the
+// others.
+func TestDataServerVariable(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir())
+	p.heal()
+	p.vars["SKEP_DATA"] = "env::SKEP_DSN"
+	for _, command := range []string{"version", "validate"} {
+		p.run(command)
+	}
+	if code, s := p.call("validate", "--data", "env::SKEP_DSN"); code != exitUsage || !strings.Contains(s.stderr.String(), "takes a directory as --data") {
+		t.Errorf("validate: %d %s", code, s.stderr.String())
+	}
+	for _, command := range []string{"serve", "run hello", "restore copy.db", "gateway key", "audit verify", "doctor", "support-bundle b.tar.gz"} {
+		if code, s := p.call(strings.Fields(command)...); code != exitUsage || !strings.Contains(s.stderr.String(), "takes a directory as SKEP_DATA") {
+			t.Errorf("%s: %d %s", command, code, s.stderr.String())
+		}
+	}
+}

@@ -52,7 +52,7 @@ func (a *app) doctorHostCommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&online, "online", false, "also call peers, models, MCP servers and the webhook")
 	plainHTTPFlag(cmd, &plainHTTP)
 	cmd.FParseErrWhitelist = cobra.FParseErrWhitelist{}
-	here := a.command(func(cmd *cobra.Command, _ []string) error {
+	here := a.commandOnDir(func(cmd *cobra.Command, _ []string) error {
 		d := &hostDoctor{app: a, plainHTTP: plainHTTP}
 		if err := d.diagnose(cmd.Context(), online); err != nil {
 			return err

@@ -78,14 +78,29 @@ func (a *app) withCallFlags(cmd *cobra.Command) *cobra.Command {
 }
 
 // command wraps what a command does: flags are completed from the environment
-// first, and from here on errors are not the fault of the command line.
+// first, and from here on errors are not the fault of the command line. A DSN in SKEP_DATA is for
+// other commands.
 func (a *app) command(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return a.commandOnData(func(cmd *cobra.Command, args []string) error {
-		if a.common.isServer() {
-			return usagef("%s takes a directory as --data, and a PostgreSQL server from [store] in swarm.toml", path(cmd))
+		if a.common.isServer() && a.common.setByFlag["data"] {
+			return takesDirectory(cmd, "--data")
 		}
 		return do(cmd, args)
 	})
+}
+
+// commandOnDir is command for one that reads or writes the data directory.
+func (a *app) commandOnDir(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return a.command(func(cmd *cobra.Command, args []string) error {
+		if a.common.isServer() {
+			return takesDirectory(cmd, variable("data"))
+		}
+		return do(cmd, args)
+	})
+}
+
+func takesDirectory(cmd *cobra.Command, name string) error {
+	return usagef("%s takes a directory as %s, and a PostgreSQL server from [store] in swarm.toml", path(cmd), name)
 }
 
 // commandOnData is command for one whose --data may be a DSN.

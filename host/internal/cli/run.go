@@ -32,7 +32,7 @@ func (a *app) runCommand() *cobra.Command {
 		Long: runHelp, Example: runExample, Args: atMost(1),
 	}
 	flags.register(cmd)
-	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error { return a.run(cmd, flags, args) })
+	cmd.RunE = a.commandOnDir(func(cmd *cobra.Command, args []string) error { return a.run(cmd, flags, args) })
 	return cmd
 }
 

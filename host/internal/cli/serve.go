@@ -40,7 +40,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: serveHelp, Example: serveExample, Args: atMost(0),
 	}
 	plainHTTPFlag(cmd, &plainHTTP)
-	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), plainHTTP) })
+	cmd.RunE = a.commandOnDir(func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), plainHTTP) })
 	return cmd
 }
 

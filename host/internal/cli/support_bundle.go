@@ -63,7 +63,7 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		Long: supportBundleHelp, Example: supportBundleExample, Args: exactArguments("the FILE to write"),
 	}
 	plainHTTPFlag(cmd, &plainHTTP)
-	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = a.commandOnDir(func(cmd *cobra.Command, args []string) error {
 		file := args[0]
 		if _, err := os.Lstat(file); err == nil {
 			return failf(exitFailed, "%s is there already: choose a new name", file)

@@ -203,7 +203,7 @@ func (a *app) withData(do func(cmd *cobra.Command, d datadir.Data, args []string
 
 // withDir makes a command that works on files of the data directory.
 func (a *app) withDir(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
-	return a.command(a.onData(do))
+	return a.commandOnDir(a.onData(do))
 }
 
 // onData gives a command the data.
