@@ -2,6 +2,8 @@ package definition
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,5 +177,32 @@ func TestUnreadableModuleOfAction(t *testing.T) {
 	})
 	if _, err := h.opt.Loader.Load(t.Context(), &cfg); err == nil || !strings.Contains(err.Error(), `action "price"`) {
 		t.Error(err)
+	}
+}
+
+// TestPartsOfProgram: hosts that have different programs at the path of an `exec:` source have different parts.
+func TestPartsOfProgram(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "worker")
+	text := strings.Replace(sweptSwarm, `source = "bundled:calculator"`, fmt.Sprintf("source = %q\ntrusted = true", "exec:"+program), 1)
+	h, write := newTestLibrary(t)
+	write(text)
+	partsWith := func(script string) map[string]string {
+		t.Helper()
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := h.reread()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next.parts
+	}
+	one, same, other := partsWith("exit 0"), partsWith("exit 0"), partsWith("exit 1")
+	if !maps.Equal(one, same) {
+		t.Errorf("one program: %v and %v", one, same)
+	}
+	if one["agent old"] == other["agent old"] || one["agent boss"] != other["agent boss"] {
+		t.Errorf("two programs: %v and %v", one, other)
 	}
 }
