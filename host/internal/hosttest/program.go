@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,6 +80,28 @@ func ProgramWith(t *testing.T, flags ...string) (path string) {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "skep")
+}
+
+// ProgramFrom builds the program for this test alone, with other texts for files of its sources, by path
+// (https://pkg.go.dev/cmd/go#hdr-Compile_packages_and_dependencies).
+func ProgramFrom(t *testing.T, sources map[string]string) (path string) {
+	t.Helper()
+	dir, replaced := t.TempDir(), map[string]string{}
+	for file, text := range sources {
+		replaced[file] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replaced[file], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ProgramWith(t, "-overlay", overlay)
 }
 
 // CacheHome returns a directory for XDG_CACHE_HOME, in which the program finds the

@@ -4,7 +4,6 @@ package hosttest
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,24 +67,10 @@ func WallClockProgram(t *testing.T) (path string) {
 	if strings.Count(text, wallClockCall) != 1 {
 		t.Fatalf("package time of %s does not read the clock by %q: change wallClockCall", runtime.Version(), wallClockCall)
 	}
-	dir, replaced := t.TempDir(), map[string]string{}
-	for name, text := range map[string]string{
-		"time.go":       strings.Replace(text, wallClockCall, wallClockCall+"\tsec += ahead.Load()\n", 1),
-		"wall_clock.go": wallClockFile,
-	} {
-		replaced[filepath.Join(source, name)] = filepath.Join(dir, name)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ProgramWith(t, "-overlay", filepath.Join(dir, "overlay.json"))
+	return ProgramFrom(t, map[string]string{
+		filepath.Join(source, "time.go"):       strings.Replace(text, wallClockCall, wallClockCall+"\tsec += ahead.Load()\n", 1),
+		filepath.Join(source, "wall_clock.go"): wallClockFile,
+	})
 }
 
 // NewWallClock gives a process that has not been started a wall clock. Its program must be a

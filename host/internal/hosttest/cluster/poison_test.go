@@ -25,7 +25,7 @@ func TestPoison(t *testing.T) {
 	hosts := hostsOf(t, 3)
 	clients := clientsOf(hosts)
 	post := client.Post{Task: "poison", Key: "poison", Body: poison}
-	if n := dieOf(t, hosts, clients[0], post); n < 2 {
+	if n := killComputing(t, hosts, clients[0], post); n < 2 {
 		t.Errorf("the poison ended after %d deaths: one death convicts nobody", n)
 	}
 	wantConfined(t, hosts, true)
@@ -35,9 +35,9 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestPoisons: of several turns at whose computing hosts die each takes each host down once at most, also where two
-// hosts die of two of them at once.
-func TestPoisons(t *testing.T) {
+// TestTwoPoisons: each of two turns that kill the host that computes them takes each host down once at most, also
+// where two hosts die of them at once.
+func TestTwoPoisons(t *testing.T) {
 	t.Parallel()
 	hosts := hostsOf(t, 3)
 	clients := clientsOf(hosts)
@@ -45,13 +45,13 @@ func TestPoisons(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		posts = append(posts, client.Post{Task: name, Key: name, Body: poison})
 	}
-	dieOf(t, hosts, clients[0], posts...)
+	killComputing(t, hosts, clients[0], posts...)
 	wantConfined(t, hosts, true)
 }
 
-// dieOf posts poison and kills the hosts that compute it until it has ended, and returns how often. No host may die
-// more often than there are posts.
-func dieOf(t *testing.T, hosts []*hosttest.Process, c *client.Client, posts ...client.Post) (n int) {
+// killComputing posts poison, kills each host that computes it until it has ended, and returns the number of deaths.
+// No host may die more often than there are posts.
+func killComputing(t *testing.T, hosts []*hosttest.Process, c *client.Client, posts ...client.Post) (n int) {
 	t.Helper()
 	for _, post := range posts {
 		if _, err := c.PostAsync(t.Context(), post); err != nil {

@@ -3,7 +3,6 @@
 package cluster_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,39 +20,24 @@ import (
 // replacement is a text in a file of the sources that another version has otherwise.
 type replacement struct{ file, text, other string }
 
-// version replaces the version of skep.
-func version(other string) replacement {
+// replaceVersion replaces the version of skep.
+func replaceVersion(other string) replacement {
 	return replacement{"host/internal/cli/version.go", `Skep: "dev"`, fmt.Sprintf("Skep: %q", other)}
 }
 
-// otherProgram returns the program of another version.
-func otherProgram(t *testing.T, texts ...replacement) string {
+// changedProgram builds the program from changed sources.
+func changedProgram(t *testing.T, changes ...replacement) string {
 	t.Helper()
-	dir := t.TempDir()
-	replaced := map[string]string{}
-	for _, one := range texts {
-		file := filepath.Join(guests.Root(), one.file)
+	sources := map[string]string{}
+	for _, change := range changes {
+		file := filepath.Join(guests.Root(), change.file)
 		text := hosttest.ReadText(t, file)
-		if strings.Count(text, one.text) != 1 {
-			t.Fatalf("%s does not have %q once", one.file, one.text)
+		if strings.Count(text, change.text) != 1 {
+			t.Fatalf("%s does not have %q once", change.file, change.text)
 		}
-		replaced[file] = filepath.Join(dir, filepath.Base(file))
-		if err := os.WriteFile(replaced[file], []byte(strings.Replace(text, one.text, one.other, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		sources[file] = strings.Replace(text, change.text, change.other, 1)
 	}
-	raw, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay := filepath.Join(dir, "overlay.json") // https://pkg.go.dev/cmd/go#hdr-Compile_packages_and_dependencies
-	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := hosttest.BuildProgram(dir, "-overlay", overlay); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "skep")
+	return hosttest.ProgramFrom(t, sources)
 }
 
 // finalize runs the command at a host, and returns what it says.
@@ -68,7 +52,7 @@ func finalize(t *testing.T, p *hosttest.Process) string {
 	return string(out)
 }
 
-// wantLevel wants hosts to have read a feature level.
+// wantLevel waits until hosts have read a feature level.
 func wantLevel(t *testing.T, hosts []*hosttest.Process, level int) {
 	t.Helper()
 	for _, p := range hosts {
@@ -81,12 +65,12 @@ func wantLevel(t *testing.T, hosts []*hosttest.Process, level int) {
 
 // TestRollingUpgrade: three hosts get a program of a newer version one after the other under load, and no request
 // fails of callers behind a balancer that come again after a 503. What older versions do not erase is written
-// once all hosts are new and an operator has said so, and then a program of the older version ends at its start.
+// once all hosts are new and an operator has said so, and then an older program ends at its start.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
 	dsn := pgtest.Schema(t)
-	older := otherProgram(t, version("0.9"), replacement{"host/internal/store/cluster/roster.go", "const Features = 2\n", "const Features = 1\n"})
+	older := changedProgram(t, replaceVersion("0.9"), replacement{"host/internal/store/cluster/roster.go", "const Features = 2\n", "const Features = 1\n"})
 	var hosts []*hosttest.Process
 	for range 4 {
 		p := hosttest.NewProcess(t, "127.0.0.1")
@@ -131,13 +115,13 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// TestBreakingUpgrade: a version that changes tables that older ones use changes nothing beside hosts of them, which
-// it names and which go on. Once they are stopped it starts, and the older version does not any more.
+// TestBreakingUpgrade: a version that changes tables that older ones use changes nothing beside older hosts: it names
+// them, and they go on. Once they are stopped it starts, and the older version is refused.
 func TestBreakingUpgrade(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipOnServer(t, "its hosts share a server of their own")
 	dsn := pgtest.Schema(t)
-	newer := otherProgram(t, version("2.0"), replacement{
+	newer := changedProgram(t, replaceVersion("2.0"), replacement{
 		"host/internal/store/sqlite/server_schema.go", "PRIMARY KEY (tenant, swarm, agent)\n\t);`,\n}",
 		"PRIMARY KEY (tenant, swarm, agent)\n\t);`,\n\t`ALTER TABLE quarantine ADD COLUMN newer BIGINT;`,\n}",
 	})

@@ -20,16 +20,16 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// balanced is a server in the place of a host: its listener for callers, and the one with /readyz.
-type balanced struct {
+// fakeHost stands for a host behind the balancer: a listener for callers, and one with /readyz.
+type fakeHost struct {
 	public, admin *httptest.Server
 	notReady      atomic.Bool
 }
 
-// newBalanced starts a host of a number, which it answers with.
-func newBalanced(t *testing.T, n int) *balanced {
+// startFakeHost starts a host that answers with its number n.
+func startFakeHost(t *testing.T, n int) *fakeHost {
 	t.Helper()
-	b := &balanced{}
+	b := &fakeHost{}
 	b.public = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "skep-%d by %s", n, r.Proto)
 	}))
@@ -46,7 +46,7 @@ func newBalanced(t *testing.T, n int) *balanced {
 }
 
 // startBalancer runs haproxy with the file of the deployment before hosts of this machine, and returns its address.
-func startBalancer(t *testing.T, hosts []*balanced) (address string) {
+func startBalancer(t *testing.T, hosts []*fakeHost) (address string) {
 	t.Helper()
 	program, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -88,11 +88,11 @@ func startBalancer(t *testing.T, hosts []*balanced) (address string) {
 	return address
 }
 
-// TestDeployBalancer: the balancer of the deployment passes by a host whose /readyz answers 503, also on a connection
-// that the caller keeps, comes back to it once it is ready, and no request fails when a host is gone.
+// TestDeployBalancer: the balancer of the deployment sends no request to a host whose /readyz answers 503, also on a connection
+// that the caller keeps, and sends it requests again once it is ready. No request fails when a host is gone.
 func TestDeployBalancer(t *testing.T) {
 	t.Parallel()
-	hosts := []*balanced{newBalanced(t, 1), newBalanced(t, 2), newBalanced(t, 3)}
+	hosts := []*fakeHost{startFakeHost(t, 1), startFakeHost(t, 2), startFakeHost(t, 3)}
 	address := startBalancer(t, hosts)
 	for _, h2 := range []bool{false, true} {
 		protocols := new(http.Protocols)
