@@ -11,7 +11,7 @@ import (
 )
 
 // Relay returns a DSN that leads to the server over TCP, with further parameters as [Server.DSN] has them.
-// change changes what the server says; nil changes nothing.
+// change changes the bytes that the server sends; nil changes nothing.
 func (s *Server) Relay(t testing.TB, change func([]byte) []byte, params ...string) (dsn string) {
 	t.Helper()
 	return s.listen(t, params, func(client net.Conn) error {
@@ -26,11 +26,11 @@ func (s *Server) Relay(t testing.TB, change func([]byte) []byte, params ...strin
 		buffer := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buffer)
-			said := buffer[:n]
+			sent := buffer[:n]
 			if change != nil {
-				said = change(said)
+				sent = change(sent)
 			}
-			if _, err := client.Write(said); err != nil {
+			if _, err := client.Write(sent); err != nil {
 				return err
 			}
 			if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) Relay(t testing.TB, change func([]byte) []byte, params ...strin
 	})
 }
 
-// Pooler is Relay as a pooler that gives each transaction of a client to the other one of two sessions.
+// Pooler is [Server.Relay] through a pooler: transactions of a client go to two sessions in turn.
 func (s *Server) Pooler(t testing.TB, params ...string) (dsn string) {
 	t.Helper()
 	return s.listen(t, params, func(client net.Conn) error {
@@ -58,20 +58,20 @@ func (s *Server) Pooler(t testing.TB, params ...string) (dsn string) {
 			defer server.Close()
 			sessions[i] = pgproto3.NewFrontend(server, server)
 			sessions[i].Send(begin)
-			told := front
-			if i == 0 { // the client is told the process of the last
-				told = pgproto3.NewBackend(nil, io.Discard)
+			to := front
+			if i == 0 { // the client learns the process of the last session alone
+				to = pgproto3.NewBackend(nil, io.Discard)
 			}
-			if _, err := answer(sessions[i], told); err != nil {
+			if _, err := passAnswer(sessions[i], to); err != nil {
 				return err
 			}
 		}
-		return pool(front, sessions)
+		return passTransactions(front, sessions)
 	})
 }
 
-// pool gives the transactions of a client to two sessions in turn.
-func pool(front *pgproto3.Backend, sessions [2]*pgproto3.Frontend) error {
+// passTransactions passes the transactions of a client to two sessions in turn.
+func passTransactions(front *pgproto3.Backend, sessions [2]*pgproto3.Frontend) error {
 	for i := 0; ; {
 		message, err := front.Receive()
 		if err != nil {
@@ -85,7 +85,7 @@ func pool(front *pgproto3.Backend, sessions [2]*pgproto3.Frontend) error {
 		default:
 			continue
 		}
-		status, err := answer(sessions[i], front)
+		status, err := passAnswer(sessions[i], front)
 		if err != nil {
 			return err
 		}
@@ -95,8 +95,10 @@ func pool(front *pgproto3.Backend, sessions [2]*pgproto3.Frontend) error {
 	}
 }
 
-// answer sends what waits, and passes on what a session says until it is ready, in a status of its transaction.
-func answer(session *pgproto3.Frontend, to *pgproto3.Backend) (status byte, err error) {
+// passAnswer sends what was written to a session, and passes its messages on until it is ready for the next query. It
+// returns the status of its transaction
+// (https://www.postgresql.org/docs/15/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-READYFORQUERY).
+func passAnswer(session *pgproto3.Frontend, to *pgproto3.Backend) (status byte, err error) {
 	if err := session.Flush(); err != nil {
 		return 0, err
 	}
