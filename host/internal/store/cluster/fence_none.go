@@ -2,6 +2,6 @@
 
 package cluster
 
-// isFenced lets a host that is dead go on. It is part of the control of the tests that want it to end: with it they
+// isFenced lets a host go on that is dead. It is a control of the tests in which such a host must end: with it they
 // must fail.
 func (m *Member) isFenced(map[int64]*other) bool { return false }

@@ -2,8 +2,8 @@
 
 package postgres
 
-// fenceGroup numbers a group, and lets those of dead hosts pass. It is the control of the tests that
-// want them to be refused: with it they must fail.
+// fenceGroup numbers a group, and lets those of dead hosts pass. It is the control of the tests in
+// which they must be refused: with it these tests must fail.
 const fenceGroup = `WITH f AS (UPDATE hosts SET seq = $2::bigint WHERE hid = $1::bigint AND seq = $2::bigint - 1 RETURNING 1)
 	SELECT 1 / count(*) FROM f`
 

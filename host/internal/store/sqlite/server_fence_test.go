@@ -19,7 +19,7 @@ import (
 	"skep/host/internal/swarm/slot"
 )
 
-// storeWrite is a write of a store by the method that does it. Each changes rows of what fillForWrites leaves.
+// storeWrite calls a method of a store that writes. Each changes rows that fillForWrites has left.
 type storeWrite struct {
 	method string
 	do     func(ctx context.Context, s *Store) error
@@ -30,7 +30,7 @@ func plantedKey(tenant, task string) swarm.TaskKey {
 	return swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant, Swarm: "hive", Instance: "user:a"}, Task: task}
 }
 
-// storeWrites are all writes of a store, in an order in which each has something to do.
+// storeWrites are all writes of a store, in an order in which each finds rows to change.
 func storeWrites() []storeWrite {
 	late := testTime.Add(1000 * time.Hour)
 	agent := quarantine.Agent{Tenant: "acme", Swarm: "hive", Name: "bee"}
@@ -114,7 +114,7 @@ func takeAllSlots(t *testing.T, s *Store) {
 	mustDo(t, s.Refresh(t.Context()))
 }
 
-// fillForWrites leaves what storeWrites change.
+// fillForWrites writes the rows that storeWrites change.
 func fillForWrites(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -158,8 +158,8 @@ func digestRows(t *testing.T, s *Store) map[string]string {
 	return found
 }
 
-// TestFencedWrites: no write of a host that was fenced leaves a row, whichever method writes, and each is told why. The
-// same write of a host that lives changes rows.
+// TestFencedWrites: no write of a host that was fenced changes a row, whichever method writes, and each returns why. The
+// same write of a host that is alive changes rows.
 func TestFencedWrites(t *testing.T) {
 	t.Parallel()
 	dsn, writes := pgtest.Schema(t), storeWrites()
@@ -173,38 +173,38 @@ func TestFencedWrites(t *testing.T) {
 	for _, port := range []reflect.Type{reflect.TypeFor[*Store](), reflect.TypeFor[state.Store]()} {
 		for i := range port.NumMethod() {
 			if name := port.Method(i).Name; !known[name] {
-				t.Errorf("%s.%s is none of the writes that are tried, and none of the reads", port, name)
+				t.Errorf("%s.%s stands neither in storeWrites nor in storeReads", port, name)
 			}
 		}
 	}
-	lives := openShared(t, dsn)
-	takeAllSlots(t, lives)
-	fillForWrites(t, lives)
+	alive := openShared(t, dsn)
+	takeAllSlots(t, alive)
+	fillForWrites(t, alive)
 	for _, w := range writes {
 		fenced := openShared(t, dsn)
 		takeAllSlots(t, fenced)
-		exec(t, lives.keyring.db, fmt.Sprintf("UPDATE hosts SET dead = true WHERE hid = %d", fenced.HID()))
-		before := digestRows(t, lives)
+		exec(t, alive.keyring.db, fmt.Sprintf("UPDATE hosts SET dead = true WHERE hid = %d", fenced.HID()))
+		before := digestRows(t, alive)
 		if err := w.do(t.Context(), fenced); !errors.Is(err, swarm.ErrFenced) {
 			t.Errorf("%s of a host that was fenced = %v", w.method, err)
 		}
-		if changed := changedTables(before, digestRows(t, lives)); len(changed) > 0 {
+		if changed := changedTables(before, digestRows(t, alive)); len(changed) > 0 {
 			t.Errorf("%s of a host that was fenced changes %v", w.method, changed)
 		}
 	}
-	takeAllSlots(t, lives)
+	takeAllSlots(t, alive)
 	for _, w := range writes {
-		before := digestRows(t, lives)
-		if err := w.do(t.Context(), lives); err != nil {
+		before := digestRows(t, alive)
+		if err := w.do(t.Context(), alive); err != nil {
 			t.Errorf("%s = %v", w.method, err)
 		}
-		if len(changedTables(before, digestRows(t, lives))) == 0 {
+		if len(changedTables(before, digestRows(t, alive))) == 0 {
 			t.Errorf("%s changes no row: it shows nothing of a host that was fenced", w.method)
 		}
 	}
 }
 
-// changedTables names the tables with other rows.
+// changedTables names the tables whose digests differ.
 func changedTables(before, after map[string]string) []string {
 	names := slices.Sorted(maps.Keys(after))
 	return slices.DeleteFunc(names, func(name string) bool { return before[name] == after[name] })

@@ -200,8 +200,8 @@ func (w *writer) migrateAlone(ctx context.Context) error {
 	return errors.Join(err, freed)
 }
 
-// describeHosts describes the hosts that have their place among the others, as an addition to a message. It is
-// empty for none, and where hosts have never been members.
+// describeHosts returns addresses and versions of the hosts that are alive, in brackets, as an addition to a message.
+// It is empty for none, and for a server without the tables of hosts.
 func (w *writer) describeHosts(ctx context.Context) (text string) {
 	const query = `SELECT coalesce(string_agg(b.address || ' of version ' || coalesce(r.version, 'unknown'), ', ' ORDER BY h.hid), '')
 		FROM hosts h JOIN beats b USING (hid) LEFT JOIN roster r USING (hid) WHERE NOT h.dead`

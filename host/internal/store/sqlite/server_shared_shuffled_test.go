@@ -17,7 +17,8 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// What hosts write to in shuffled order: tenants, and what each of them has of values, counters, blobs and records.
+// How many hosts write in shuffled order, to how many tenants, and how many values, counters, blobs and records each
+// tenant has.
 const (
 	shuffledHosts   = 8
 	shuffledTenants = 3
@@ -42,7 +43,7 @@ type shuffledWriter struct {
 }
 
 // TestSharedShuffled: eight hosts that write the same values, counters, blobs and records of tenants at once, each in
-// an order of its own, see no deadlock, and what is counted is what was written.
+// an order of its own, see no error of a deadlock, and what is counted is what was written.
 func TestSharedShuffled(t *testing.T) {
 	t.Parallel()
 	length := 3 * time.Second
@@ -51,7 +52,7 @@ func TestSharedShuffled(t *testing.T) {
 		length, err = time.ParseDuration(text)
 		mustDo(t, err)
 	}
-	// The default, 1 s, leaves time for one circle of hosts that wait for each other after the other, and for little else.
+	// With the default, 1 s, the test would spend its time on the first deadlocks.
 	dsn, sums := pgtest.Schema(t)+"&deadlock_timeout=20ms", &shuffledSums{}
 	var hosts []*Store
 	var hids []string
@@ -67,7 +68,7 @@ func TestSharedShuffled(t *testing.T) {
 		w := &shuffledWriter{Store: hosts[n/2], host: n / 2, writer: n % 2, rnd: rand.New(rand.NewPCG(seed, uint64(n))), sums: sums}
 		all.Go(func() {
 			for time.Now().Before(until) && !t.Failed() {
-				if err := w.write(t); err != nil {
+				if err := w.writeTask(t); err != nil {
 					t.Error(err)
 				}
 			}
@@ -87,16 +88,16 @@ func (w *shuffledWriter) newKey(tenant int) swarm.TaskKey {
 	return key
 }
 
-// choose returns some of the names, shuffled.
-func (w *shuffledWriter) choose(n int) []int { return w.rnd.Perm(shuffledNames)[:n] }
+// chooseNames returns n of the names, shuffled.
+func (w *shuffledWriter) chooseNames(n int) []int { return w.rnd.Perm(shuffledNames)[:n] }
 
-// write writes a task from its post to its end.
-func (w *shuffledWriter) write(t *testing.T) error {
+// writeTask writes a task from its post to its end.
+func (w *shuffledWriter) writeTask(t *testing.T) error {
 	tenant := w.rnd.IntN(shuffledTenants)
 	key := w.newKey(tenant)
 	m := testStep("", 1)
 	m.Task.Key = key
-	for _, n := range w.choose(4) {
+	for _, n := range w.chooseNames(4) {
 		data := fmt.Append(nil, "blob", n)
 		m.KV = append(m.KV, swarm.KVWrite{Scope: swarm.KVScope{Kind: swarm.KVInstance}, Name: fmt.Sprint("value", n), Value: []byte(key.Task)})
 		m.Blobs = append(m.Blobs, swarm.Blob{ID: swarm.BlobID{byte(n)}, Data: data})
@@ -110,12 +111,12 @@ func (w *shuffledWriter) write(t *testing.T) error {
 	if _, _, err := w.GrantSpend(t.Context(), key.Tenant, shuffledDay, swarm.Spend{Tokens: 1}, swarm.Spend{Tokens: 1 << 40}); err != nil {
 		return err
 	}
-	for turn, n := range w.choose(3) {
-		if err := w.raise(t, key, int64(turn+1), tenant, n); err != nil {
+	for turn, n := range w.chooseNames(3) {
+		if err := w.raiseCounter(t, key, int64(turn+1), tenant, n); err != nil {
 			return err
 		}
 	}
-	for _, n := range w.choose(3) {
+	for _, n := range w.chooseNames(3) {
 		r := state.Record{Key: testState(key.Tenant, fmt.Sprint("record", n)), Value: []byte(key.Task)}
 		if _, err := w.GatewayState().Put(t.Context(), r); err != nil && !errors.Is(err, state.ErrVersion) {
 			return err
@@ -140,8 +141,8 @@ func (w *shuffledWriter) write(t *testing.T) error {
 // shuffledDay is the day of testTime.
 var shuffledDay = testTime.Unix() / (24 * 60 * 60)
 
-// raise raises a counter of a tenant, unless another host was faster, and spends a token.
-func (w *shuffledWriter) raise(t *testing.T, key swarm.TaskKey, turn int64, tenant, n int) error {
+// raiseCounter raises a counter of a tenant, unless another host was faster, and spends a token.
+func (w *shuffledWriter) raiseCounter(t *testing.T, key swarm.TaskKey, turn int64, tenant, n int) error {
 	scope, name := swarm.KVScope{Kind: swarm.KVInstance}, fmt.Sprint("counter", n)
 	old, err := w.KVGet(t.Context(), key, scope, name)
 	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
@@ -194,7 +195,7 @@ func (a *shuffledSums) check(t *testing.T, s *Store) {
 	}
 	made, pruned := a.tasks.Load(), a.pruned.Load()
 	if made < shuffledHosts || total != made-pruned {
-		t.Errorf("of %d tasks that %d hosts have made and %d that they have pruned %d are there", made, shuffledHosts, pruned, total)
+		t.Errorf("%d hosts have made %d tasks and pruned %d; %d are there", shuffledHosts, made, pruned, total)
 	}
 	t.Logf("%d tasks, %d of them pruned", made, pruned)
 }
