@@ -94,7 +94,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	h.outages = gateway.NewOutageLog(h.logOf("gateways"), time.Now)
 	defer func() {
 		if err != nil {
-			if h.exported != nil { // who starts the host sees the error, and the collector the log
+			if h.exported != nil { // the caller has the error, the collector needs a line of the log
 				h.log.Error("the host does not start", "error", err)
 			}
 			err = errors.Join(err, h.Close())

@@ -27,7 +27,7 @@ type PulseQuery struct {
 	// Kept is for the events that the host has kept until now. The sequence ends behind them,
 	// with a ping.
 	Kept bool
-	// Pings is for the pings, too, by which a host without events shows that it answers.
+	// Pings is for pings as well: by them a host without events shows that it answers.
 	Pings bool
 }
 
@@ -180,7 +180,7 @@ func (p *pulseStream) request() call {
 
 const pulsePath = "/skep/v1/pulse"
 
-// give hands one event on, and a ping where that was asked for.
+// give passes one event on; pings only for Kept and Pings.
 func (p *pulseStream) give(f frame) error {
 	p.tries.reset()
 	if f.id != "" {

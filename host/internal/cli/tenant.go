@@ -206,7 +206,7 @@ func (a *app) withDir(do func(cmd *cobra.Command, d datadir.Data, args []string)
 	return a.commandOnDir(a.onData(do))
 }
 
-// onData gives a command the data.
+// onData runs a command with the data that flags and swarm.toml name.
 func (a *app) onData(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		d, err := a.dataOptions()

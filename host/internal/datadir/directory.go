@@ -25,7 +25,7 @@ import (
 // change it need it for themselves: while a host uses it they fail with an error
 // that is [ErrInUse].
 type Data struct {
-	// Dir is the directory, empty for a server that is looked at without the directory of one of its hosts.
+	// Dir is the directory, empty for a command on a server without the directory of a host.
 	Dir string
 	// Store is [store] of the configuration. With the driver postgres what tenants keep is on
 	// its server.
@@ -153,7 +153,8 @@ func (d Data) has(ctx context.Context, k keeper, tenant string) error {
 	return nil
 }
 
-// file returns the path of a file of the directory, given with slashes. Without a directory it is empty, which no file is.
+// file returns the path of a file of the directory; name has slashes. Without a directory the path is empty, at which
+// there is no file.
 func (d Data) file(name string) string {
 	if d.Dir == "" {
 		return ""

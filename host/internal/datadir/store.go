@@ -13,8 +13,8 @@ import (
 )
 
 // OpenStore takes the store of a data directory or of a server into use, and makes the
-// directory, which a host on a server has as well; dir may be empty for a command on one. Of opt, the keyring does not count. The
-// caller closes the store.
+// directory, which a host on a server has as well. A command on a server may have none: dir is
+// empty then. The keyring of opt does not count. The caller closes the store.
 func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
 	var err error
 	if opt.Keyring, err = ringOptions(s.Keyring); err != nil {
@@ -69,7 +69,7 @@ func server(s config.Store) sqlite.Server {
 	return sqlite.Server{DSN: s.DSN.Reveal(), Replicated: s.Durability == config.DurabilityReplicated}
 }
 
-// ServerFault is why a server is not fit, at the line of the file that chooses it.
+// ServerFault is why a server cannot keep the store, at the line of the file that chooses the server.
 type ServerFault struct {
 	config.Fault
 	// Fix is what to change.

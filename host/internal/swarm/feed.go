@@ -27,9 +27,8 @@ type Feed struct {
 const feedBatch = 32
 
 // Follow returns a feed of the events after a cursor, 0 for all. The task and the event
-// at the cursor must exist. It fails with ErrDraining for a reader who would wait at a host that has stopped:
-// where hosts share a store, a reader who comes again takes its empty feed for the end of a log that
-// goes on elsewhere.
+// at the cursor must exist. At a host that has stopped, a reader who would wait gets ErrDraining: an empty feed
+// would mean that the log has ended, while another host that shares the store may go on with it.
 func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, error) {
 	t, err := r.acquireExisting(ctx, key)
 	if err != nil {

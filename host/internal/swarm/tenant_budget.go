@@ -294,8 +294,8 @@ func (r *Runtime) todaySpend(tenant string) *daySpend {
 	return d
 }
 
-// addPrior adds what models have cost in earlier attempts at a turn, and why they failed.
-func (t *activeTask) addPrior(rn *runningTurn, prior *PriorAttempt) {
+// addPriorModelUse adds what models have cost in earlier attempts at a turn, and why they failed.
+func (t *activeTask) addPriorModelUse(rn *runningTurn, prior *PriorAttempt) {
 	if prior == nil {
 		return
 	}

@@ -107,7 +107,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 		r.endUnreadTurn(t, setup, err)
 		return
 	}
-	t.addPrior(setup.run, prior)
+	t.addPriorModelUse(setup.run, prior)
 	if f := r.checkBarred(t, setup); f != nil {
 		r.failTurn(t, setup, prior, *f)
 		return

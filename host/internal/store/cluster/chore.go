@@ -59,7 +59,7 @@ type sharedChores struct {
 	mu      sync.Mutex
 	waiting map[int64]chan Part
 
-	// outcomes are how the chores have ended that this host has driven.
+	// outcomes are the results of the chores that this host has driven.
 	outcomes map[int64]Part
 	// begun: the host takes part.
 	begun bool
