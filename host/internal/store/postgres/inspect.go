@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +44,10 @@ func Inspect(ctx context.Context, c *Connector) (found Condition, err error) {
 			return found, err
 		}
 	}
-	return found, errors.Join(checkServer(ctx, pg, c.Replicated), checkWrites(ctx, pg, found.Standbys))
+	if err := checkPrimary(ctx, pg); err != nil {
+		return found, err // its settings say nothing of its primary's
+	}
+	return found, errors.Join(checkServer(ctx, pg, c.Replicated), checkReadOnly(ctx, pg), checkStandbys(ctx, pg, found.Standbys))
 }
 
 // minServer is the oldest version that is accepted: pg_terminate_backend waits since 14.
@@ -106,33 +111,110 @@ func checkSchema(ctx context.Context, pg *pgconn.PgConn) error {
 	}
 	switch {
 	case found["schema"] == "":
-		path := strings.Split(found["path"], ",")
-		return unfit("dsn", fmt.Sprintf("CREATE SCHEMA %s AUTHORIZATION %s; or, if it is there, GRANT USAGE, CREATE ON SCHEMA %[1]s TO %[2]s", strings.TrimSpace(path[len(path)-1]), found["role"]),
-			"no schema of its search_path, %s, is there and open to its role", found["path"])
+		return checkPath(ctx, pg, found["path"], found["role"])
 	case found["may"] != "true":
 		return unfit("dsn", fmt.Sprintf("GRANT CREATE ON SCHEMA %s TO %s", found["schema"], found["role"]), "its role may make no tables in the schema %s", found["schema"])
 	}
 	return nil
 }
 
-// checkWrites refuses a server that takes no writes, or has nobody to acknowledge them. A host
-// waits for both to end.
-func checkWrites(ctx context.Context, pg *pgconn.PgConn, standbys string) error {
+// checkPath refuses a search_path without a schema that is there. Its last one is where the tables are to lie.
+func checkPath(ctx context.Context, pg *pgconn.PgConn, path, role string) error {
+	name := lastSchema(path)
+	if name == "" {
+		return unfit("dsn", "name a schema with search_path in the DSN", "its search_path, %s, names no schema", path)
+	}
+	schema := role
+	if name != "$user" {
+		var err error
+		if schema, err = show(ctx, pg, "SELECT quote_ident($1)", name); err != nil {
+			return err
+		}
+	}
+	return unfit("dsn", fmt.Sprintf("CREATE SCHEMA %s AUTHORIZATION %s; or, if it is there, GRANT USAGE, CREATE ON SCHEMA %[1]s TO %[2]s", schema, role),
+		"no schema of its search_path, %s, is there and open to its role", path)
+}
+
+// lastSchema returns the last name of a search_path, without quotes
+// (https://www.postgresql.org/docs/15/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS).
+func lastSchema(path string) string {
+	var name strings.Builder
+	quoted := false
+	for i := 0; i < len(path); i++ {
+		switch c := path[i]; {
+		case quoted && strings.HasPrefix(path[i:], `""`):
+			name.WriteByte(c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+			name.WriteByte(c)
+		case c == ',':
+			name.Reset()
+		case c != ' ':
+			name.WriteString(strings.ToLower(path[i : i+1]))
+		}
+	}
+	return name.String()
+}
+
+// checkPrimary refuses a standby. A host waits for its promotion.
+func checkPrimary(ctx context.Context, pg *pgconn.PgConn) error {
 	standby, err := show(ctx, pg, "SELECT pg_is_in_recovery()::text")
-	switch {
-	case err != nil:
+	if err == nil && standby == "true" {
+		err = unfit("dsn", "name its primary, or both with target_session_attrs=read-write", "the server is a standby, which takes no writes")
+	}
+	return err
+}
+
+// checkReadOnly refuses a primary whose transactions only read unless they say otherwise.
+func checkReadOnly(ctx context.Context, pg *pgconn.PgConn) error {
+	readOnly, err := show(ctx, pg, "SELECT current_setting('transaction_read_only')")
+	if err != nil || readOnly != "on" {
 		return err
-	case standby == "true":
-		return unfit("dsn", "name its primary, or both with target_session_attrs=read-write", "the server is a standby, which takes no writes")
-	case standbys == "":
+	}
+	role, err := show(ctx, pg, "SELECT quote_ident(current_user)")
+	if err == nil {
+		err = unfit("dsn", fmt.Sprintf("ALTER ROLE %s SET default_transaction_read_only = off; it may also be on in the DSN, or for the role in this database alone", role),
+			"the server has default_transaction_read_only = on for its role, which can write nothing")
+	}
+	return err
+}
+
+// checkStandbys refuses a server that has too few to acknowledge its writes. A host waits for them.
+func checkStandbys(ctx context.Context, pg *pgconn.PgConn, names string) error {
+	if names == "" {
 		return nil
 	}
 	// Who may not read the states of standbys sees a row for each all the same, without its state
 	// (https://www.postgresql.org/docs/15/monitoring-stats.html#MONITORING-PG-STAT-REPLICATION-VIEW).
-	following, err := show(ctx, pg, "SELECT (count(*) > 0)::text FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')")
-	if err == nil && following != "true" {
-		err = unfit("durability", "start a standby that follows it, or leave those out of its synchronous_standby_names that are gone, and reload it",
-			"the server has synchronous_standby_names = %s and none of them follows it, so every write waits", standbys)
+	text, err := show(ctx, pg, "SELECT count(*)::text FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')")
+	if err != nil {
+		return err
 	}
-	return err
+	following, err := strconv.Atoi(text)
+	asked := standbysAsked(names)
+	if err != nil || following >= asked {
+		return err
+	}
+	have := "none of them follows it"
+	if following > 0 {
+		have = fmt.Sprintf("only %d of the %d that it asks for follow it", following, asked)
+	}
+	return unfit("durability", "start a standby that follows it, or leave those out of its synchronous_standby_names that are gone, and reload it",
+		"the server has synchronous_standby_names = %s and %s, so every write waits", names, have)
+}
+
+// countedStandbys matches the number of a synchronous_standby_names that has one.
+var countedStandbys = regexp.MustCompile(`(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(`)
+
+// standbysAsked returns how many standbys have to acknowledge a write
+// (https://www.postgresql.org/docs/15/runtime-config-replication.html#GUC-SYNCHRONOUS-STANDBY-NAMES).
+func standbysAsked(names string) int {
+	if m := countedStandbys.FindStringSubmatch(names); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			return n
+		}
+	}
+	return 1
 }

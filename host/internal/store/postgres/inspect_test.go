@@ -3,6 +3,7 @@ package postgres
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"skep/host/internal/store/pgtest"
 )
@@ -20,9 +21,21 @@ func TestInspectStandby(t *testing.T) {
 			t.Errorf("the primary, as %s: %+v, %v", user, found, err)
 		}
 	}
-	_, err := Inspect(t.Context(), connector(t, p.Standby.DSN()))
+	standby := connector(t, p.Standby.DSN())
+	standby.Replicated = true
+	_, err := Inspect(t.Context(), standby)
 	if all := FindUnfit(err); len(all) != 1 || all[0].Setting != "dsn" || !strings.Contains(all[0].Error(), "is a standby, which takes no writes: name its primary") {
 		t.Errorf("the standby: %v", err)
+	}
+	p.Primary.Exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 2 (*)'", "SELECT pg_reload_conf()")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		found, err := Inspect(t.Context(), connector(t, p.Primary.DSN()))
+		if all := FindUnfit(err); len(all) == 1 && strings.Contains(all[0].Error(), "only 1 of the 2 that it asks for") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("one standby of two: %+v, %v", found, err)
+		}
 	}
 }
 
@@ -54,4 +67,70 @@ func TestWriterSchema(t *testing.T) {
 	}
 	s.Exec(t, "GRANT CREATE ON SCHEMA hive TO poor")
 	openWriter(t, c)
+}
+
+// TestInspectSchema: what is to be typed for a role without a schema makes the schema that its search_path ends with,
+// whatever its name has in it.
+func TestInspectSchema(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t)
+	s.Exec(t, "CREATE ROLE poor LOGIN", "CREATE SCHEMA bystander")
+	for path, want := range map[string]string{
+		`nosuch, "$user"`:                     "CREATE SCHEMA poor AUTHORIZATION poor",
+		`"a,b"`:                               `CREATE SCHEMA "a,b" AUTHORIZATION poor`,
+		`x, "y""; DROP SCHEMA bystander; --"`: `CREATE SCHEMA "y""; DROP SCHEMA bystander; --" AUTHORIZATION poor`,
+		`One`:                                 "CREATE SCHEMA one AUTHORIZATION poor",
+		`""`:                                  "",
+		``:                                    "",
+	} {
+		c := connector(t, strings.ReplaceAll(s.DSN("user", "poor", "search_path", path), "+", "%20")) // a plus is no space to the server's programs
+		_, err := Inspect(t.Context(), c)
+		all := FindUnfit(err)
+		if len(all) != 1 {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if want == "" {
+			if fix := all[0].Fix; fix != "name a schema with search_path in the DSN" {
+				t.Errorf("%s: %s", path, fix)
+			}
+			continue
+		}
+		if fix := all[0].Fix; !strings.HasPrefix(fix, want+"; or") {
+			t.Errorf("%s: %s", path, fix)
+			continue
+		}
+		s.Exec(t, want)
+		if _, err := Inspect(t.Context(), c); err != nil {
+			t.Errorf("%s: after %s: %v", path, want, err)
+		}
+		s.Exec(t, strings.Replace(strings.TrimSuffix(want, " AUTHORIZATION poor"), "CREATE", "DROP", 1))
+	}
+}
+
+// TestInspectReadOnly: a role whose transactions only read is found, and what to type mends it.
+func TestInspectReadOnly(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t)
+	s.Exec(t, "CREATE ROLE poor LOGIN", "CREATE SCHEMA poor AUTHORIZATION poor", "ALTER ROLE poor SET default_transaction_read_only = on")
+	c := connector(t, s.DSN("user", "poor"))
+	_, err := Inspect(t.Context(), c)
+	all := FindUnfit(err)
+	if len(all) != 1 || !strings.HasPrefix(all[0].Fix, "ALTER ROLE poor SET default_transaction_read_only = off;") {
+		t.Fatal(err)
+	}
+	fix, _, _ := strings.Cut(all[0].Fix, ";")
+	s.Exec(t, fix)
+	if _, err := Inspect(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStandbysAsked reads the number of standbys in each form of the setting.
+func TestStandbysAsked(t *testing.T) {
+	for names, want := range map[string]int{"a": 1, "*": 1, "a, b": 1, "2 (a, b)": 2, "FIRST 2 (*)": 2, "any 3(a,b,c)": 3, "ANY 1 (*)": 1} {
+		if got := standbysAsked(names); got != want {
+			t.Errorf("%s: %d, want %d", names, got, want)
+		}
+	}
 }

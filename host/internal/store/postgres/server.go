@@ -96,8 +96,12 @@ func isNetwork(err error) bool {
 	return pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-func show(ctx context.Context, pg *pgconn.PgConn, text string) (string, error) {
-	r := pg.ExecParams(ctx, text, nil, nil, nil, nil).Read()
+func show(ctx context.Context, pg *pgconn.PgConn, text string, args ...string) (string, error) {
+	var values [][]byte
+	for _, arg := range args {
+		values = append(values, []byte(arg))
+	}
+	r := pg.ExecParams(ctx, text, values, nil, nil, nil).Read()
 	if r.Err != nil {
 		return "", r.Err
 	}
