@@ -27,6 +27,10 @@ func TestInspectStandby(t *testing.T) {
 	if all := FindUnfit(err); len(all) != 1 || all[0].Setting != "dsn" || !strings.Contains(all[0].Error(), "is a standby, which takes no writes: name its primary") {
 		t.Errorf("the standby: %v", err)
 	}
+	_, err = Inspect(t.Context(), connector(t, p.Standby.DSN("target_session_attrs", "read-write")))
+	if all := FindUnfit(err); len(all) != 1 || !strings.HasPrefix(all[0].Fix, "name the primary in the DSN as well") {
+		t.Errorf("no primary: %v", err)
+	}
 	p.Primary.Exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 2 (*)'", "SELECT pg_reload_conf()")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		found, err := Inspect(t.Context(), connector(t, p.Primary.DSN()))
