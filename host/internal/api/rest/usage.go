@@ -207,7 +207,7 @@ func (c *call) usageTenant() (string, error) {
 	case scope == "host" && c.w.who.Role != auth.Operator:
 		return "", denied("only operators see the usage of all tenants", "asked for scope host")
 	case scope == "host":
-		return "", nil
+		return c.param("tenant")
 	case scope == "", scope == "own", scope == "tenant":
 		return tenant, nil
 	}

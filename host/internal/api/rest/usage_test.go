@@ -76,6 +76,12 @@ func TestUsageByRole(t *testing.T) {
 			t.Errorf("a tenant's: %+v", g)
 		}
 	}
+	for _, tenant := range []string{"acme", "default"} {
+		one := readUsage(t, h, "/skep/v1/usage?scope=host&tenant="+tenant, "default/operator/op")
+		if one.Tenant == nil || *one.Tenant != tenant || len(one.Usage) != 1 || one.Usage[0].Tenant != tenant {
+			t.Errorf("of %s in scope host: %+v", tenant, one)
+		}
+	}
 	gone := readUsage(t, h, "/skep/v1/usage", "gone/admin/gil")
 	if *gone.Tenant != "gone" || len(gone.Usage) != 0 || gone.Total.Turns != 0 || gone.Stored.Bytes != 0 {
 		t.Errorf("of the erased: %+v", gone)

@@ -48,7 +48,8 @@ var taskStates = []swarm.State{
 	swarm.StateRunning, swarm.StatePaused, swarm.StateCompleted, swarm.StateFailed, swarm.StateTimedOut, swarm.StateCancelled,
 }
 
-// taskScope reads which tasks are listed: the caller's own, a tenant's, or all tasks of the host.
+// taskScope reads which tasks are listed: the caller's own, a tenant's, or those of the host, of one
+// tenant where the query names it.
 func (c *call) taskScope() (within swarm.InstanceKey, own bool, err error) {
 	scope, err := c.param("scope")
 	if err != nil {
@@ -72,7 +73,8 @@ func (c *call) taskScope() (within swarm.InstanceKey, own bool, err error) {
 	case scope == "host" && role != auth.Operator:
 		return within, false, denied("only operators list tasks of all tenants", "asked for scope host")
 	case scope == "host":
-		return swarm.InstanceKey{Swarm: within.Swarm}, false, nil
+		named, err := c.param("tenant")
+		return swarm.InstanceKey{Tenant: named, Swarm: within.Swarm}, false, err
 	}
 	return within, false, badRequest("scope must be own, tenant or host")
 }
