@@ -249,9 +249,9 @@ failover: guests
 
 # Three hosts that share a PostgreSQL server and its standby under load, while hosts are killed, stand
 # still and are cut off, their clocks jump, and the primary is lost, for LENGTH: nothing is lost or done twice, and no
-# task stalls for longer than its bar, which needs a quiet machine. It builds the program with a clock of its own, all
-# packages of it. `make test` has each disturbance once, but for the clocks. Before, eight stores write the same keys in
-# shuffled order, for ten times as long as there.
+# task stalls for longer than its bar, which needs a quiet machine. It compiles all packages of the program anew, with a
+# clock of its own. `make test` has each disturbance once, but for the clocks. First, eight stores write the same keys in
+# shuffled order, for ten times as long as in `make test`.
 soak-cluster: guests
 	SKEP_SHUFFLED=30s $(GO) test -count=1 -run '^TestSharedShuffled$$' -v ./host/internal/store/sqlite
 	SKEP_SOAK_CLUSTER=$(or $(LENGTH),10m) $(GO) test -count=1 -timeout 600m -run '^TestSoakCluster$$' -v ./host/internal/hosttest/cluster

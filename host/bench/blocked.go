@@ -137,7 +137,7 @@ func (b *bench) reportBlocked(name string, ours, bare waitingCost) {
 		}
 		target := none()
 		if row.figure == ownBytes {
-			target = under(150 << 10)
+			target = belowBytes(150 << 10)
 		}
 		b.report.compare(name+", "+row.name, ours[row.figure], row.unit, "a goroutine in net/http", bare[row.figure], target)
 	}

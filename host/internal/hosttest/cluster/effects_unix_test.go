@@ -19,16 +19,17 @@ import (
 // /TASK/NUMBER.
 type effects struct {
 	url string
-	// most is how long one takes at most.
-	most time.Duration
+	// maxDelay is how long the answer of an effect takes at most.
+	maxDelay time.Duration
 
 	mu    sync.Mutex
 	calls map[string][]effect // by path
 	// doubled is how many effects without a key were repeated.
 	doubled int
-	// last is when the last effect of a task had its answer, stalls the longest time until the next one beside what
-	// the task slept, by what disturbed the hosts then.
-	last        map[string]time.Time
+	// last is when the last effect of a task had its answer.
+	last map[string]time.Time
+	// stalls are the longest times from an answer to the next effect of its task, without what the task slept, by what
+	// disturbed the hosts then.
 	stalls      map[string]time.Duration
 	disturbance string
 }
@@ -36,9 +37,9 @@ type effects struct {
 // effect is one request as it arrived.
 type effect struct{ key, body string }
 
-func newEffects(t *testing.T, most time.Duration) *effects {
+func newEffects(t *testing.T, maxDelay time.Duration) *effects {
 	t.Helper()
-	e := &effects{most: most, calls: map[string][]effect{}, last: map[string]time.Time{}, stalls: map[string]time.Duration{}, disturbance: "calm"}
+	e := &effects{maxDelay: maxDelay, calls: map[string][]effect{}, last: map[string]time.Time{}, stalls: map[string]time.Duration{}, disturbance: "calm"}
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	e.url = s.URL
@@ -55,7 +56,7 @@ func (e *effects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	slept, _ := strconv.Atoi(r.URL.Query().Get("slept"))
 	task, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	e.add(r.URL.Path, effect{r.Header.Get("Idempotency-Key"), string(body)}, task, time.Duration(slept)*time.Millisecond)
-	time.Sleep(rand.N(e.most))
+	time.Sleep(rand.N(e.maxDelay))
 	_, _ = io.WriteString(w, "re:"+r.URL.Path)
 	e.mu.Lock()
 	defer e.mu.Unlock()
