@@ -42,7 +42,7 @@ func items(c *config.Config) (out []item) {
 		out = append(out, table("peer", p.Name, p, p.Settings(), "name", "tls"))
 	}
 	for _, t := range c.Tenants {
-		out = append(out, tenant(t)...)
+		out = append(out, tenantItems(t)...)
 	}
 	for _, g := range c.Gateways {
 		out = append(out, fixed(table("gateway", g.Name, g, g.Settings())))
@@ -109,8 +109,8 @@ func limits(c *config.Config) (out []item) {
 	return out
 }
 
-// tenant is that a tenant is there, and each of its quotas.
-func tenant(t config.Tenant) []item {
+// tenantItems returns an item for a tenant, and one for each of its settings.
+func tenantItems(t config.Tenant) []item {
 	out := []item{fixed(table("tenant", t.Name, t, nil, "name"))}
 	out[0].exact = map[string]any{} // its keys are compared one by one
 	for _, s := range t.Settings() {
