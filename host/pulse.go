@@ -29,7 +29,7 @@ func (h *Host) publishEntry(e audit.Entry) {
 	}
 	event := pulse.Event{
 		Kind: pulse.Audit, Time: e.Time.UTC(), Tenant: e.Tenant, Act: e.Act, Outcome: e.Outcome,
-		Principal: e.Principal, Target: e.Target, RequestID: e.RequestID, Count: e.Count,
+		Principal: e.Principal, Target: e.Target, RequestID: e.RequestID, Count: e.Count, Cause: e.Cause, Key: e.Key,
 	}
 	if strings.HasPrefix(e.Principal, string(auth.Operator)+":") {
 		event.Tenant = ""

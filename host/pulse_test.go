@@ -14,7 +14,7 @@ func TestPublishEntry(t *testing.T) {
 	t.Parallel()
 	h := &Host{pulse: pulse.NewRing("here", 8)}
 	for _, e := range []audit.Entry{
-		{Act: "request", Outcome: audit.Refused, Tenant: "acme", Principal: "user:eve", Target: "GET /status", Reason: "planted", Address: "planted", Count: 3},
+		{Act: "request", Outcome: audit.Refused, Tenant: "acme", Principal: "user:eve", Target: "GET /status", Reason: "planted", Cause: "quota", Key: "[tenants.acme] tasks", Address: "planted", Count: 3},
 		{Act: "tenant.erase", Outcome: audit.Done, Tenant: "acme", Principal: "operator:ops", Target: "bolt"},
 		{Act: "config.reload", Outcome: audit.Failed, Target: "hive", Reason: "planted"},
 	} {
@@ -31,7 +31,7 @@ func TestPublishEntry(t *testing.T) {
 		got = append(got, e.Event)
 	}
 	want := []pulse.Event{
-		{Kind: pulse.Refusal, Act: "request", Outcome: "refused", Tenant: "acme", Principal: "user:eve", Target: "GET /status", Count: 3},
+		{Kind: pulse.Refusal, Act: "request", Outcome: "refused", Tenant: "acme", Principal: "user:eve", Target: "GET /status", Cause: "quota", Key: "[tenants.acme] tasks", Count: 3},
 		{Kind: pulse.Audit, Act: "tenant.erase", Outcome: "done", Principal: "operator:ops", Target: "bolt"},
 		{Kind: pulse.Reload, Act: "config.reload", Outcome: "failed", Target: "hive"},
 	}

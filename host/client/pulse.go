@@ -61,10 +61,13 @@ type PulseEvent struct {
 	Call   string `json:"call_id"`
 	Action string `json:"action"`
 
+	// Cause is a word for why a caller was refused.
+	Cause     string `json:"cause"`
 	Act       string `json:"act"`
 	Outcome   string `json:"outcome"`
 	Principal string `json:"principal"`
 	Target    string `json:"target"`
+	RequestID string `json:"request_id"`
 	Count     int64  `json:"count"`
 
 	Usage *PulseUsage `json:"usage"`

@@ -110,6 +110,9 @@ func pulseText(st style, e client.PulseEvent) string {
 		parts = append(parts, inLine(e.Agent)+" "+inLine(e.Action)+" "+inLine(e.Call)+" "+inLine(e.State))
 	case "refusal", "reload", "audit":
 		parts = append(parts, inLine(strings.TrimSpace(e.Act+" "+e.Outcome+" "+e.Target)))
+		if e.Cause != "" {
+			parts = append(parts, inLine(e.Cause))
+		}
 		if e.Principal != "" {
 			parts = append(parts, inLine(e.Principal))
 		}

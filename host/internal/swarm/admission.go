@@ -1,5 +1,7 @@
 package swarm
 
+import "fmt"
+
 // Admission makes the store refuse a mutation with [ErrQuota] if its tenant would have more than the
 // bounds with it. Hosts that share a store need it, since each knows its own posts alone. Other stores
 // ignore it: the runtime has counted before.
@@ -69,7 +71,7 @@ func (a *Admission) refusal(r *Runtime, tenant string) error {
 	}
 	over := q.check(tenant, d, tenantLoad{load: load{running: a.Has.Running}}, Footprint{Bytes: a.Has.Bytes, Made: a.Has.Made}, r.now())
 	if over == nil { // the store has other bounds
-		return refuse(ErrLimit, "tenant %q has used up its quota; try later", tenant)
+		return &Refusal{Kind: ErrLimit, Text: fmt.Sprintf("tenant %q has used up its quota; try later", tenant), Cause: "quota"}
 	}
-	return &Refusal{Kind: ErrLimit, Text: over.text, Retry: over.retry}
+	return over.refusal(tenant)
 }

@@ -61,10 +61,10 @@ func (r *Runtime) reserveInstance(ctx context.Context, t *activeTask, rows int) 
 		waiting += in.waiting + in.rows
 	}
 	if (in != nil || waiting > 0) && limits.Queue > 0 && waiting+rows > limits.Queue {
-		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", waiting)
+		return refuseAt("[limits] queue", "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", waiting)
 	}
 	if in == nil && !known && most > 0 && c.count(r.othersLoad(key.swarm().loadName())) >= most {
-		return refuse(ErrLimit, "the swarm has %d instances, its limit; raise [limits] instances", most)
+		return refuseAt("[limits] instances", "the swarm has %d instances, its limit; raise [limits] instances", most)
 	}
 	if in == nil {
 		in = r.addInstance(key)

@@ -26,6 +26,9 @@ type Refusal struct {
 	// Retry is the time after which the same may be accepted, zero for the door's own
 	// choice.
 	Retry time.Duration
+	// Cause is a word for logs that have no text of a caller, empty for the door's own. Key is the
+	// key of swarm.toml that holds the limit, if one does.
+	Cause, Key string
 }
 
 // Error returns the text alone, because doors show it as it is.
@@ -36,4 +39,14 @@ func (r *Refusal) Unwrap() error { return r.Kind }
 
 func refuse(kind error, format string, args ...any) error {
 	return &Refusal{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// refuseAt refuses what a limit does not admit; key is the limit's in swarm.toml.
+func refuseAt(key, format string, args ...any) error {
+	return &Refusal{Kind: ErrLimit, Key: key, Text: fmt.Sprintf(format, args...)}
+}
+
+// refuseFor refuses an invalid demand for a cause that logs name.
+func refuseFor(cause, format string, args ...any) error {
+	return &Refusal{Kind: ErrInvalid, Cause: cause, Text: fmt.Sprintf(format, args...)}
 }

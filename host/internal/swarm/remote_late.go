@@ -44,7 +44,7 @@ func (t *activeTask) checkStashLimits(in Incoming, names []string) error {
 	case bytes+len(names)*(len(brings.Subject)+len(brings.Body)) > maxStashedBytes:
 		return refuse(ErrLimit, "task '%s' is %s and keeps %d bytes of swarm '%s', at most %d", t.key.Task, t.rec.State, bytes, in.Peer, maxStashedBytes)
 	case t.def.Limits.Queue > 0 && len(t.stash)+len(names) > t.def.Limits.Queue:
-		return refuse(ErrLimit, "task '%s' is %s and keeps %d messages; raise [limits] queue", t.key.Task, t.rec.State, len(t.stash))
+		return refuseAt("[limits] queue", "task '%s' is %s and keeps %d messages; raise [limits] queue", t.key.Task, t.rec.State, len(t.stash))
 	}
 	return nil
 }

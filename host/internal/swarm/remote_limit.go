@@ -40,7 +40,7 @@ func (r *Runtime) reservePeerTask(t *activeTask, in Incoming, part *reservation)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if running := r.peerTasks[g] + r.othersLoad(g.loadName()); running >= most {
-		return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
+		return &Refusal{Kind: ErrLimit, Retry: retrySoon, Key: key, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
 			"' run here, its limit; raise " + key + " or try later"}
 	}
 	r.countPeerTasks(g, 1)

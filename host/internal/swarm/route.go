@@ -163,9 +163,9 @@ func (t *activeTask) checkEntrypoint(name string) error {
 	agent, ok := t.def.agent(name)
 	switch {
 	case !ok:
-		return refuse(ErrInvalid, "entrypoint '%s' is not an agent of swarm '%s'", name, t.def.Name)
+		return refuseFor("agent", "entrypoint '%s' is not an agent of swarm '%s'", name, t.def.Name)
 	case !agent.Entrypoint:
-		return refuse(ErrInvalid, "agent '%s' is not an entrypoint (enable_entrypoint is false)", name)
+		return refuseFor("agent", "agent '%s' is not an entrypoint (enable_entrypoint is false)", name)
 	}
 	return nil
 }
@@ -181,13 +181,13 @@ func (r *Runtime) checkRemotePost(ctx context.Context, t *activeTask, name, swar
 	case name == mail.ReservedAll:
 		return refuse(ErrInvalid, "target '%s' is no agent; name those of another swarm one by one", target)
 	case !agent.Interswarm:
-		return refuse(ErrInvalid, "entrypoint '%s' may not write to other swarms; set [agents.%s] enable_interswarm = true", speaker, speaker)
+		return refuseFor("comm_targets", "entrypoint '%s' may not write to other swarms; set [agents.%s] enable_interswarm = true", speaker, speaker)
 	}
 	if err := r.forward.Check(ctx, t.key.InstanceKey, swarm); err != nil {
 		return refuse(ErrNotFound, "cannot send to '%s': %v", target, err)
 	}
 	if !agent.mayWrite(t.def.Name, name, swarm) {
-		return refuse(ErrInvalid, "entrypoint '%s' may not write to '%s'; add it to [agents.%s] comm_targets", speaker, target, speaker)
+		return refuseFor("comm_targets", "entrypoint '%s' may not write to '%s'; add it to [agents.%s] comm_targets", speaker, target, speaker)
 	}
 	return nil
 }

@@ -35,9 +35,15 @@ type quotaDemand struct {
 
 // quotaExcess is the quota that a demand exceeds.
 type quotaExcess struct {
-	text string
+	// key is the quota's in the tenant's section of swarm.toml.
+	text, key string
 	// retry is the time after which it may fit.
 	retry time.Duration
+}
+
+// refusal is the excess of a tenant as the answer to a door.
+func (q *quotaExcess) refusal(tenant string) error {
+	return &Refusal{Kind: ErrLimit, Text: q.text, Retry: q.retry, Cause: "quota", Key: "[tenants." + tenant + "] " + q.key}
 }
 
 // Times after which a refused post may be tried again.
@@ -88,7 +94,7 @@ func (r *Runtime) reserveQuota(ctx context.Context, t *activeTask, p Post) (*res
 	r.mu.Unlock()
 	if over != nil {
 		r.releaseInstance(t.key.InstanceKey, rows)
-		return nil, &Refusal{Kind: ErrLimit, Text: over.text, Retry: over.retry}
+		return nil, over.refusal(t.key.Tenant)
 	}
 	return &reservation{rt: r, key: t.key.InstanceKey, rows: rows, quotaDemand: d, admission: r.admission(t.key.Tenant, d)}, nil
 }
@@ -177,21 +183,21 @@ func (r *Runtime) checkQuota(tenant string, d quotaDemand, kept Footprint, open 
 
 // check checks a demand of a tenant that has something.
 func (q Quota) check(tenant string, d quotaDemand, has tenantLoad, kept Footprint, now time.Time) *quotaExcess {
-	over := func(retry time.Duration, key, has string) *quotaExcess {
-		return &quotaExcess{fmt.Sprintf("tenant %q has %s, its quota; raise [tenants.%s] %s", tenant, has, tenant, key), retry}
+	over := func(retry time.Duration, key, remedy, has string) *quotaExcess {
+		return &quotaExcess{fmt.Sprintf("tenant %q has %s, its quota; raise [tenants.%s] %s%s", tenant, has, tenant, key, remedy), key, retry}
 	}
 	switch {
 	case q.Tasks > 0 && d.tasks > 0 && has.running+has.tasks+d.tasks > q.Tasks:
-		return over(retrySoon, "tasks or try later", countNoun(int64(has.running+has.tasks), "task")+" running")
+		return over(retrySoon, "tasks", " or try later", countNoun(int64(has.running+has.tasks), "task")+" running")
 	case q.Queue > 0 && d.rows > 0 && has.waiting+has.rows+d.rows > q.Queue:
-		return over(retrySoon, "queue or try later", countNoun(int64(has.waiting+has.rows), "message")+" waiting")
+		return over(retrySoon, "queue", " or try later", countNoun(int64(has.waiting+has.rows), "message")+" waiting")
 	case q.MessagesPerDay > 0 && d.rows > 0 && kept.Made+int64(has.rows+d.rows) > q.MessagesPerDay:
-		return over(untilTomorrow(now), "messages_per_day or try tomorrow (UTC)", "made "+countNoun(kept.Made, "message")+" today")
+		return over(untilTomorrow(now), "messages_per_day", " or try tomorrow (UTC)", "made "+countNoun(kept.Made, "message")+" today")
 	case q.Storage > 0 && d.keeps && kept.Bytes >= q.Storage:
-		return over(retryStorage, "storage, or shorten [store] history_retention", countNoun(kept.Bytes, "byte")+" stored")
+		return over(retryStorage, "storage", ", or shorten [store] history_retention", countNoun(kept.Bytes, "byte")+" stored")
 	case q.Storage > 0 && d.bytes > 0 && kept.Bytes+d.bytes > q.Storage:
 		return &quotaExcess{fmt.Sprintf("tenant %q has %s of its quota of %d stored, and %d more do not fit; raise [tenants.%s] storage, or shorten [store] history_retention",
-			tenant, countNoun(kept.Bytes, "byte"), q.Storage, d.bytes, tenant), retryStorage}
+			tenant, countNoun(kept.Bytes, "byte"), q.Storage, d.bytes, tenant), "storage", retryStorage}
 	}
 	return nil
 }

@@ -12,13 +12,13 @@ const (
 	maxKinds   = 10_000
 )
 
-// lineKind is what one tenant's lines have in common.
-type lineKind struct{ tenant, text, cause string }
+// LineKind is what one tenant's lines have in common.
+type LineKind struct{ Tenant, Text, Cause string }
 
-// lineLimiter bounds the lines of the log, so that no tenant's failures fill it.
-type lineLimiter struct {
+// LineLimiter bounds the lines of the log, so that no tenant's failures fill it.
+type LineLimiter struct {
 	mu    sync.Mutex
-	kinds map[lineKind]*lineCount
+	kinds map[LineKind]*lineCount
 }
 
 // lineCount counts the lines of the window that began at since.
@@ -27,11 +27,12 @@ type lineCount struct {
 	shown, skipped int
 }
 
-func newLineLimiter() *lineLimiter { return &lineLimiter{kinds: map[lineKind]*lineCount{}} }
+// NewLineLimiter returns a limiter that has seen no line.
+func NewLineLimiter() *LineLimiter { return &LineLimiter{kinds: map[LineKind]*lineCount{}} }
 
-// admit reports whether a line is shown, and how many of its kind were not since the last
+// Admit reports whether a line is shown, and how many of its kind were not since the last
 // that was.
-func (l *lineLimiter) admit(kind lineKind, now time.Time) (skipped int, ok bool) {
+func (l *LineLimiter) Admit(kind LineKind, now time.Time) (skipped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.kinds[kind]

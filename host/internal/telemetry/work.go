@@ -14,7 +14,7 @@ import (
 // Work counts and logs what the runtime commits. It implements [swarm.Observer].
 type Work struct {
 	log    *slog.Logger
-	lines  *lineLimiter
+	lines  *LineLimiter
 	agents *NameLimiter
 	// tenants is nil where tenants are no labels.
 	tenants *NameLimiter
@@ -29,7 +29,7 @@ type Work struct {
 // as a label.
 func NewWork(log *slog.Logger, tenantLabels bool) *Work {
 	w := &Work{
-		log: log, lines: newLineLimiter(), agents: newNameLimiter(maxAgentLabels),
+		log: log, lines: NewLineLimiter(), agents: newNameLimiter(maxAgentLabels),
 		turnTime:  prometheus.NewHistogram(Durations("skep_turn_duration_seconds", "Time from the start of a turn to its commit, waits for people included.")),
 		queueTime: prometheus.NewHistogram(Durations("skep_turn_queued_seconds", "Time that a turn waited for its slot.")),
 		memory:    prometheus.NewHistogram(Sizes("skep_turn_memory_bytes", "Memory of an agent's sandbox at its highest in a turn.")),
@@ -159,7 +159,7 @@ func (w *Work) countState(c swarm.Change) {
 
 // logLine logs a line about a task, unless its tenant has had too many of its kind.
 func (w *Work) logLine(task swarm.TaskKey, text, cause string, attrs ...any) {
-	skipped, ok := w.lines.admit(lineKind{task.Tenant, text, cause}, time.Now())
+	skipped, ok := w.lines.Admit(LineKind{task.Tenant, text, cause}, time.Now())
 	if !ok {
 		return
 	}

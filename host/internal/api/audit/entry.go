@@ -30,6 +30,9 @@ type Entry struct {
 	// Target is the object of the act: a route, a token, an agent.
 	Target string
 	Reason string
+	// Cause is a word for why something was refused, and Key the key of swarm.toml that holds the
+	// limit. They are for [Options.OnEntry] only: the log has the reason.
+	Cause, Key string
 	// Count is the number of equal acts that the entry stands for, if more than
 	// one.
 	Count int64

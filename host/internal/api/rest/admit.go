@@ -72,9 +72,9 @@ var routeUsers = map[auth.Role]string{
 // the text for its own routes.
 func wrongRole(rt route) *fault {
 	if !isSkepPath(rt.path) {
-		return unauthorized("invalid role")
+		return forbidden("invalid role")
 	}
-	return unauthorized("invalid role: this is for " + routeUsers[rt.role])
+	return forbidden("invalid role: this is for " + routeUsers[rt.role])
 }
 
 // credentials reads the bearer token (R-087, RFC 6750:
@@ -105,7 +105,7 @@ func (c *call) identify(token string) (auth.Principal, error) {
 	done, wait, ok := c.h.throttle.BeginCheck(c.w.address, token)
 	if !ok {
 		f := c.h.tooManyRequests(wait)
-		f.reason = "too many wrong credentials"
+		f.reason, f.cause = "too many wrong credentials", "credentials"
 		return auth.Principal{}, f
 	}
 	outcome := auth.Undetermined
@@ -190,6 +190,13 @@ func unauthorized(detail string) *fault {
 	return &fault{status: http.StatusUnauthorized, detail: detail, challenge: bearerChallenge}
 }
 
+// forbidden refuses a caller whose role does not do. MAIL has 401 for it, too.
+func forbidden(detail string) *fault {
+	f := unauthorized(detail)
+	f.cause = "role"
+	return f
+}
+
 func (h *Handler) admitAddress(w *recorder) error {
 	if wait, ok := h.byAddress.Allow(w.address); !ok {
 		return h.tooManyRequests(wait)
@@ -199,5 +206,5 @@ func (h *Handler) admitAddress(w *recorder) error {
 
 func (h *Handler) tooManyRequests(wait time.Duration) *fault {
 	h.counters.limited.Inc()
-	return &fault{status: http.StatusTooManyRequests, detail: "too many requests", retryAfter: int(wait / time.Second)}
+	return &fault{status: http.StatusTooManyRequests, detail: "too many requests", cause: "rate", retryAfter: int(wait / time.Second)}
 }

@@ -26,15 +26,20 @@ func (noAudit) Record(audit.Entry) error  { return nil }
 func (noAudit) RecordRefusal(audit.Entry) {}
 
 // auditRefusal records a refusal: 401, 429, any with a reason, and every refusal
-// of another swarm below 500.
-func (h *Handler) auditRefusal(w *recorder, r *http.Request, f *fault) {
+// of another swarm below 500. It reports whether the audit log gets it.
+func (h *Handler) auditRefusal(w *recorder, r *http.Request, f *fault) (recorded bool) {
+	if w.audited {
+		return true
+	}
 	peer := f != nil && w.who.Role == auth.Agent && f.status < http.StatusInternalServerError
-	if f == nil || w.audited || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests && !peer {
-		return
+	if f == nil || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests && !peer {
+		return false
 	}
 	e := auditEntry(w, r)
 	e.Act, e.Target, e.Reason = "request", cmp.Or(w.route, "no route"), cmp.Or(f.reason, f.detail)
+	e.Cause, e.Key = f.causeWord(), f.key
 	h.opt.Audit.RecordRefusal(e)
+	return true
 }
 
 // auditEntry returns an entry with the caller and the request id.
@@ -60,6 +65,7 @@ func (c *call) auditAct(act, target string, err error) error {
 		}
 		if known && f.status < http.StatusInternalServerError {
 			c.w.audited = true
+			e.Cause, e.Key = f.causeWord(), f.key
 			c.h.opt.Audit.RecordRefusal(e)
 			return err
 		}
@@ -75,5 +81,6 @@ func (c *call) auditAct(act, target string, err error) error {
 func (c *call) auditCutOff() {
 	e := auditEntry(c.w, c.r)
 	e.Act, e.Target, e.Reason = "stream", c.w.route, errRevoked.Error()
+	e.Cause = "credentials"
 	c.h.opt.Audit.RecordRefusal(e)
 }

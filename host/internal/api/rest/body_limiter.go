@@ -54,7 +54,7 @@ func (l *bodyLimiter) acquireBytes(tenant string, n int64) error {
 		l.perTenant[tenant] += n
 		return nil
 	}
-	f.retryAfter = bodyRetrySeconds
+	f.retryAfter, f.cause = bodyRetrySeconds, "bodies"
 	return f
 }
 

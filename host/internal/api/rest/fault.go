@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type fault struct {
 	reason string
 	// finishSubject is the X-MAIL-Finish-Subject header.
 	finishSubject string
+	// cause is a word for the log and the feed, empty for the status's own. key is the key of
+	// swarm.toml that holds the limit, if one does.
+	cause, key string
 }
 
 // Error returns the detail.
@@ -56,18 +60,19 @@ var faultTable = []struct {
 	kind   error
 	status int
 	retry  int
+	cause  string
 	text   string
 }{
-	{swarm.ErrDraining, http.StatusServiceUnavailable, 5, "the host is shutting down; come again after its next start"},
-	{swarm.ErrElsewhere, http.StatusServiceUnavailable, 1, "no host works on the task now; come again"},
-	{swarm.ErrFenced, http.StatusServiceUnavailable, 5, "another host has taken over"},
-	{swarm.ErrUnavailable, http.StatusServiceUnavailable, 5, "the host's database does not answer now; come again"},
-	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "the tenant is being erased; try again when that is done"},
-	{swarm.ErrInvalid, http.StatusBadRequest, 0, "malformed request"},
-	{swarm.ErrNotFound, http.StatusNotFound, 0, "not found"},
-	{swarm.ErrForbidden, http.StatusUnauthorized, 0, "invalid role"},
-	{swarm.ErrConflict, http.StatusConflict, 0, "conflict"},
-	{swarm.ErrLimit, http.StatusTooManyRequests, 5, "too much at once"},
+	{swarm.ErrDraining, http.StatusServiceUnavailable, 5, "stopping", "the host is shutting down; come again after its next start"},
+	{swarm.ErrElsewhere, http.StatusServiceUnavailable, 1, "", "no host works on the task now; come again"},
+	{swarm.ErrFenced, http.StatusServiceUnavailable, 5, "", "another host has taken over"},
+	{swarm.ErrUnavailable, http.StatusServiceUnavailable, 5, "store", "the host's database does not answer now; come again"},
+	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "erasing", "the tenant is being erased; try again when that is done"},
+	{swarm.ErrInvalid, http.StatusBadRequest, 0, "", "malformed request"},
+	{swarm.ErrNotFound, http.StatusNotFound, 0, "", "not found"},
+	{swarm.ErrForbidden, http.StatusUnauthorized, 0, "role", "invalid role"},
+	{swarm.ErrConflict, http.StatusConflict, 0, "", "conflict"},
+	{swarm.ErrLimit, http.StatusTooManyRequests, 5, "", "too much at once"},
 }
 
 // toFault converts an error. known is false for a fault of the host itself.
@@ -83,10 +88,10 @@ func toFault(err error) (f *fault, known bool) {
 		if !errors.Is(err, k.kind) {
 			continue
 		}
-		f := &fault{status: k.status, detail: k.text, retryAfter: k.retry}
+		f := &fault{status: k.status, detail: k.text, retryAfter: k.retry, cause: k.cause}
 		var refusal *swarm.Refusal
 		if errors.As(err, &refusal) {
-			f.detail = refusal.Text
+			f.detail, f.cause, f.key = refusal.Text, cmp.Or(refusal.Cause, f.cause), refusal.Key
 			if refusal.Retry > 0 {
 				f.retryAfter = ceilSeconds(refusal.Retry)
 			}
@@ -101,7 +106,7 @@ func toFault(err error) (f *fault, known bool) {
 func authUnavailable(gone *auth.Unavailable) *fault {
 	f := newFault(http.StatusServiceUnavailable, "who you are cannot be told now: %s does not answer as it should; come again later", gone.Backend)
 	f.retryAfter = max(1, ceilSeconds(gone.Retry))
-	f.reason = gone.Error()
+	f.reason, f.cause = gone.Error(), "auth"
 	return f
 }
 
@@ -117,7 +122,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	f, known := toFault(err)
-	h.auditRefusal(rec, r, f)
+	h.recordRefusal(rec, r, f)
 	if !known {
 		h.opt.Logger.Error("request failed", "request_id", rec.id, "route", rec.route, "err", err)
 		f = internalFault(rec.id)

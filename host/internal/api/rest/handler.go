@@ -14,6 +14,7 @@ import (
 
 	"skep/host/internal/api/auth"
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry"
 )
 
 // Handler serves the public listener. Make one with [New].
@@ -34,6 +35,7 @@ type Handler struct {
 	bodies      *bodyLimiter
 	compressors *sync.Pool
 	counters    counters
+	refusals    *telemetry.LineLimiter
 	// hops are the requests of mounts from other hosts that are answered now, each a *call, by their keys.
 	hops sync.Map
 
@@ -61,6 +63,7 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 		byAddress:   auth.NewLimiter(opt.Rate, opt.Now),
 		throttle:    auth.NewThrottle(opt.AuthFailures, opt.Now),
 		counters:    newCounters(),
+		refusals:    telemetry.NewLineLimiter(),
 		health:      newHealth(rt.Started()),
 		openStreams: newStreamLimiter(opt.MaxStreams, opt.MaxStreamsPerPrincipal, opt.SeveralTenants),
 		bodies:      newBodyLimiter(opt.MaxHeldBodies, opt.MaxBody, opt.SeveralTenants),

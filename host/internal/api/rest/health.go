@@ -43,7 +43,7 @@ func (c *call) getHealth() error {
 // postHealth is POST /health.
 func (c *call) postHealth() error {
 	if c.w.who.Tenant != c.h.opt.Tenant {
-		return unauthorized("invalid role: the health of the host is for admins of tenant '" + c.h.opt.Tenant + "' to set")
+		return forbidden("invalid role: the health of the host is for admins of tenant '" + c.h.opt.Tenant + "' to set")
 	}
 	o, err := c.bodyObject()
 	if err != nil {

@@ -125,7 +125,7 @@ func (c *call) checkInterswarm(anyTenant bool) error {
 // signature, and its target.
 func (c *call) authenticateWrapper(w mail.Interswarm, raw []byte, back bool) error {
 	if w.SourceSwarm != c.w.who.PeerSwarm() {
-		return unauthorized("invalid role: this key does not speak for the swarm that 'source_swarm' names")
+		return forbidden("invalid role: this key does not speak for the swarm that 'source_swarm' names")
 	}
 	if err := c.checkTokenCreator(); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (c *call) checkOwners(w mail.Interswarm) error {
 	case !owned:
 		return badRequest("parameter 'task_contributors' must contain the 'task_owner'")
 	case !named:
-		return unauthorized("invalid role: the swarm that calls is not among the contributors of the task")
+		return forbidden("invalid role: the swarm that calls is not among the contributors of the task")
 	}
 	return nil
 }

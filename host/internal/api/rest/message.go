@@ -100,7 +100,7 @@ func (c *call) suggestEntrypoint(refused error, name string) error {
 		}
 	}
 	if near := spelling.Nearest(name, names); near != "" {
-		return &swarm.Refusal{Kind: swarm.ErrInvalid, Text: fmt.Sprintf("%s; did you mean '%s'?", refused.Error(), near)}
+		return &swarm.Refusal{Kind: swarm.ErrInvalid, Cause: "agent", Text: fmt.Sprintf("%s; did you mean '%s'?", refused.Error(), near)}
 	}
 	return refused
 }
@@ -151,7 +151,7 @@ func (c *call) replyWhenAnswered(receipt *swarm.Receipt, wait time.Duration, sho
 
 // shutdownFault answers a waiting caller when the host stops.
 func shutdownFault() *fault {
-	return &fault{status: http.StatusServiceUnavailable, detail: shutdownText, retryAfter: 5, finishSubject: mail.SubjectShutdownRequested}
+	return &fault{status: http.StatusServiceUnavailable, detail: shutdownText, retryAfter: 5, cause: "stopping", finishSubject: mail.SubjectShutdownRequested}
 }
 
 // replyWithLog replies with the answer and the task's whole log.

@@ -266,7 +266,7 @@ func (c *call) chargeMount(m Mount) {
 		return
 	}
 	const text = "refused by the gateway"
-	c.h.auditRefusal(c.w, c.r, &fault{status: c.w.status, detail: text, reason: text})
+	c.h.recordRefusal(c.w, c.r, &fault{status: c.w.status, detail: text, reason: text})
 }
 
 func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxBody) }

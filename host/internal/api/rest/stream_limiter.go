@@ -48,7 +48,7 @@ func (c *streamLimiter) acquireStream(who auth.Principal) (leave func(), err err
 		c.perPrincipal[who.String()]++
 		return sync.OnceFunc(func() { c.releaseStream(who) }), nil
 	}
-	f.retryAfter = streamRetrySeconds
+	f.retryAfter, f.cause = streamRetrySeconds, "streams"
 	return nil, f
 }
 

@@ -175,7 +175,7 @@ func readRegistration(o *object) (q registry.Request, err error) {
 // requireHostTenant refuses callers of another tenant than the host's.
 func (c *call) requireHostTenant(what string) error {
 	if c.w.who.Tenant != c.h.opt.Tenant {
-		return unauthorized("invalid role: " + what + " for admins of tenant '" + c.h.opt.Tenant + "' to change")
+		return forbidden("invalid role: " + what + " for admins of tenant '" + c.h.opt.Tenant + "' to change")
 	}
 	return nil
 }

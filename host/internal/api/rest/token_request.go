@@ -131,7 +131,7 @@ func (c *call) tenantNotFound(tenant, asked string) *fault {
 
 // denied is a refusal with an audit reason.
 func denied(detail, reason string) *fault {
-	f := unauthorized("invalid role: " + detail)
+	f := forbidden("invalid role: " + detail)
 	f.reason = reason
 	return f
 }

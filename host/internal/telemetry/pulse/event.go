@@ -66,7 +66,10 @@ type Event struct {
 	Call   string `json:"call_id,omitempty"`
 	Action string `json:"action,omitempty"`
 
-	// Of an entry of the audit log.
+	// Cause is a word for why a caller was refused, without what he has sent.
+	Cause string `json:"cause,omitempty"`
+
+	// Of a refusal or an entry of the audit log.
 	Act       string `json:"act,omitempty"`
 	Outcome   string `json:"outcome,omitempty"`
 	Principal string `json:"principal,omitempty"`
