@@ -86,7 +86,7 @@ func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	d.found = append(d.found, diagnosis.Diagnose(ctx, diagnosis.Options{
 		Config: cfg, DataDir: data, CacheDir: d.app.env.Cache, Running: running, Machine: d.app.machine(),
 	})...)
-	if running && !online {
+	if running {
 		d.checkModelsOfHost(ctx, cfg)
 	}
 	if err := d.checkModules(ctx, cfg); err != nil {

@@ -19,7 +19,7 @@ func (d *hostDoctor) checkModelsOfHost(ctx context.Context, cfg *config.Config) 
 		return // the host stops, or its operators' listener is another's
 	}
 	for _, m := range silentModel.FindAllStringSubmatch(string(page), -1) {
-		id, fix := diagnosis.ModelSilent, "start the provider, or correct base_url and run skep reload; skep doctor --online asks it now"
+		id, fix := diagnosis.ModelSilent, "start the provider, or correct base_url and run skep reload"
 		if strings.Contains(m[2], "status 401") || strings.Contains(m[2], "status 403") {
 			id, fix = diagnosis.ModelRefuses, "set the variable of api_key to a key of this provider, and start the host again"
 		}
