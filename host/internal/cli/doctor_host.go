@@ -88,6 +88,7 @@ func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	})...)
 	if running {
 		d.checkModelsOfHost(ctx, cfg)
+		d.checkLoadOfHost(ctx, cfg)
 	}
 	if err := d.checkModules(ctx, cfg); err != nil {
 		d.add(diagnosis.CacheUnusable, diagnosis.Error, "modules", "they cannot be compiled: "+err.Error(), "look at what else is found; name another directory in XDG_CACHE_HOME, or in TMPDIR where there is no cache")
