@@ -101,8 +101,8 @@ func (a *app) answerCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&want.Call, "call", "", "answer this `CALL`, where a task waits for several")
-	cmd.Flags().StringVar(&want.Instance, "owner", "", "answer in the task of this `ROLE:ID`, where several have that id")
-	cmd.Flags().StringVar(&want.Tenant, "tenant", "", "answer in a task of this `TENANT`, for operators")
+	cmd.Flags().Var(ownerFlag{&want.Instance, &want.Tenant}, "owner", "answer in the task of this `ROLE:ID` or TENANT/ROLE:ID, where several have that id")
+	cmd.Flags().Var(ownerTenantFlag{&want.Tenant}, "tenant", "answer in a task of this `TENANT`, for operators")
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		text, err := a.readBody(cmd.Context(), cmd, "TEXT", args[1:])
 		if err != nil {

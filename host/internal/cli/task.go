@@ -72,6 +72,8 @@ func (a *app) explainTaskNotFound(err error, of client.TaskOf) error {
 	case of.Instance == "":
 		return explain(err).help("among others' tasks it is found with --owner ROLE:ID, in another tenant with --tenant as well; `%s` lists them for operators, --scope tenant for admins",
 			a.sameSwarm("skep task list --scope host"))
+	case strings.Contains(of.Instance, "@"):
+		return explain(err).help("--owner takes ROLE:ID without the swarm, as in user:alice of user:alice@hive")
 	case of.Tenant == "":
 		return explain(err).help("in another tenant it is found with --tenant as well, by operators")
 	}
@@ -80,6 +82,6 @@ func (a *app) explainTaskNotFound(err error, of client.TaskOf) error {
 
 // ownerFlags adds the flags that name another's task.
 func ownerFlags(cmd *cobra.Command, of *client.TaskOf) {
-	cmd.Flags().StringVar(&of.Instance, "owner", "", "whose task it is, as `ROLE:ID`, for admins and operators")
-	cmd.Flags().StringVar(&of.Tenant, "tenant", "", "the `TENANT` of the owner, for operators")
+	cmd.Flags().Var(ownerFlag{&of.Instance, &of.Tenant}, "owner", "whose task it is, as `ROLE:ID` or TENANT/ROLE:ID, for admins and operators")
+	cmd.Flags().Var(ownerTenantFlag{&of.Tenant}, "tenant", "the `TENANT` of the owner, for operators")
 }

@@ -22,6 +22,7 @@ func TestExplainTaskNotFound(t *testing.T) {
 		{missing, client.TaskOf{}, "among others' tasks it is found with --owner"},
 		{missing, client.TaskOf{Tenant: "acme"}, "--owner ROLE:ID names whose task of the tenant it is; `skep task list --tenant acme`"},
 		{missing, client.TaskOf{Instance: "user:bob"}, "in another tenant it is found with --tenant"},
+		{missing, client.TaskOf{Instance: "user:bob@hive"}, "--owner takes ROLE:ID without the swarm"},
 		{missing, client.TaskOf{Instance: "user:bob", Tenant: "acme"}, ""},
 		{&client.Error{Status: http.StatusNotFound, Detail: "there is no tenant 'acem'"}, client.TaskOf{Tenant: "acem"}, ""},
 		{&client.Error{Status: http.StatusNotFound, Detail: "404 page not found"}, client.TaskOf{}, ""},
