@@ -20,6 +20,9 @@ func (d *hostDoctor) checkModelsOfHost(ctx context.Context, cfg *config.Config) 
 	}
 	for _, m := range silentModel.FindAllStringSubmatch(string(page), -1) {
 		id, fix := diagnosis.ModelSilent, "start the provider, or correct base_url and run skep reload"
+		if strings.Contains(m[2], "malformed (calls") {
+			fix = "what answers at base_url does not speak the protocol of the provider: correct base_url or provider, and run skep reload"
+		}
 		if strings.Contains(m[2], "status 401") || strings.Contains(m[2], "status 403") {
 			id, fix = diagnosis.ModelRefuses, "set the variable of api_key to a key of this provider, and start the host again"
 		}

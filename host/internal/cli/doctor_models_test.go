@@ -62,7 +62,7 @@ func TestDoctorOnlineKeepsFindingOfHost(t *testing.T) {
 	p.args = []string{"--online"}
 	found, code := p.diagnose()
 	found = slices.DeleteFunc(found, isFileWarning)
-	if len(found) != 1 || code != exitOK || found[0].ID != diagnosis.ModelSilent || !strings.Contains(found[0].Message, "malformed (calls without an answer: 1, since ") {
+	if len(found) != 1 || code != exitOK || found[0].ID != diagnosis.ModelSilent || !strings.Contains(found[0].Message, "malformed (calls without an answer: 1, since ") || !strings.Contains(found[0].Fix, "does not speak the protocol") {
 		t.Errorf("%d %+v", code, found)
 	}
 }
