@@ -127,15 +127,18 @@ func (a *app) answerCommand() *cobra.Command {
 
 // findQuestion returns the only question that the caller may answer and that is as wanted.
 func (a *app) findQuestion(ctx context.Context, c *client.Client, want client.Question) (client.Question, error) {
-	var found []client.Question
+	var found, others []client.Question // others are answered by their owners alone
 	for after := ""; ; {
 		list, next, err := c.Questions(ctx, want.Tenant, after)
 		if err != nil {
 			return client.Question{}, err
 		}
 		for _, q := range list {
-			if q.Arguments != nil && q.Task == want.Task && (want.Call == "" || q.Call == want.Call) && (want.Instance == "" || q.Instance == want.Instance) {
+			switch isWanted := q.Task == want.Task && (want.Call == "" || q.Call == want.Call) && (want.Instance == "" || q.Instance == want.Instance); {
+			case isWanted && q.Arguments != nil:
 				found = append(found, q)
+			case isWanted:
+				others = append(others, q)
 			}
 		}
 		if after = next; next == "" {
@@ -148,11 +151,21 @@ func (a *app) findQuestion(ctx context.Context, c *client.Client, want client.Qu
 		if want.Call != "" {
 			what = "no call " + inLine(want.Call)
 		}
-		return client.Question{}, failf(exitFailed, "%s in task %s waits for your answer", what, inLine(want.Task)).help(
-			"`%s` lists what does; only the owner of a task answers", a.sameSwarm("skep questions"))
+		err := failf(exitFailed, "%s in task %s waits for your answer", what, inLine(want.Task))
+		return client.Question{}, err.help("%s", a.whoAnswers(others))
 	case 1:
 		return found[0], nil
 	}
 	return client.Question{}, usagef("task %s waits for %d answers: choose one with --call, --owner or --tenant", inLine(want.Task), len(found)).help(
 		"`%s` lists them", a.sameSwarm("skep questions"))
+}
+
+// whoAnswers says who answers what waits in a task, for a caller who may not.
+func (a *app) whoAnswers(others []client.Question) string {
+	if len(others) == 0 {
+		return "`" + a.sameSwarm("skep questions") + "` lists what does; only the owner of a task answers"
+	}
+	q := others[0]
+	end := "skep task cancel " + argument(q.Task) + " --tenant " + argument(q.Tenant) + " --owner " + argument(q.Instance)
+	return "only the owner of a task answers, here " + inLine(q.Tenant+"/"+q.Instance) + "; `" + a.sameSwarm(end) + "` ends the task"
 }
