@@ -112,7 +112,11 @@ func (d *hostDoctor) addFileFault(err error) {
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
-			d.addFault(diagnosis.FileInvalid, f, "change line "+positionText(f))
+			fix := "change line " + positionText(f)
+			if f.LacksVariable {
+				fix = "run skep doctor with the variables of the host, such as those of its unit's EnvironmentFile: this shell lacks one; if the host lacks it, too, set it there, or " + fix
+			}
+			d.addFault(diagnosis.FileInvalid, f, fix)
 		}
 		return
 	}

@@ -204,6 +204,9 @@ func fileFaults() []fault {
 	return []fault{
 		{diagnosis.FileMissing, "-c FILE", func(p *patient) { p.must(os.Remove(p.file)) }, healed},
 		{diagnosis.FileInvalid, "swarm.toml:12", func(p *patient) { p.also("nonsense = 1\n") }, healed},
+		{diagnosis.FileInvalid, "with the variables of the host", func(p *patient) {
+			p.also("[[auth.keys]]\nid = \"op\"\nrole = \"operator\"\nkey = \"env::OTHER\"\n")
+		}, func(p *patient, _ diagnosis.Finding) { p.vars["OTHER"] = p.vars["OPERATOR"] }},
 		{diagnosis.FileWarning, "", func(p *patient) {
 			p.certificate(time.Now().Add(-time.Hour), time.Now().Add(1000*time.Hour))
 			p.must(os.Chmod(p.path("key.pem"), 0o644))

@@ -17,6 +17,8 @@ type Fault struct {
 	Path       string `json:"path"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion"`
+	// LacksVariable: a variable of env:: is not set in this environment. Elsewhere the file may be without fault.
+	LacksVariable bool `json:"-"`
 }
 
 // String gives the fault as one line: FILE:LINE:COL: message (did you mean "…"?).

@@ -60,7 +60,11 @@ func (d *decoder) resolve(sp location, raw string) (value, bool) {
 		v.text = strings.TrimSuffix(strings.TrimSuffix(v.text, "\n"), "\r")
 	}
 	if err != nil {
-		d.atValue(sp, err.Error()).suggestFile(err, filePrefix, strings.TrimPrefix(raw, filePrefix))
+		f := d.atValue(sp, err.Error())
+		if f != nil {
+			f.LacksVariable = errors.Is(err, errNotSet)
+		}
+		f.suggestFile(err, filePrefix, strings.TrimPrefix(raw, filePrefix))
 		return v, false
 	}
 	return v, true
@@ -68,6 +72,9 @@ func (d *decoder) resolve(sp location, raw string) (value, bool) {
 
 // errRemote refuses references where they would reach what is the host's.
 var errRemote = errors.New("env:: and file:: are the operator's; write the text itself")
+
+// errNotSet ends the message about a variable that the environment lacks.
+var errNotSet = errors.New("is not set")
 
 func (d *decoder) lookup(name string) (string, error) {
 	if d.remote != nil {
@@ -81,7 +88,7 @@ func (d *decoder) lookup(name string) (string, error) {
 			return text, nil
 		}
 	}
-	return "", fmt.Errorf("the environment variable %s is not set", name)
+	return "", fmt.Errorf("the environment variable %s %w", name, errNotSet)
 }
 
 // path makes a path of the file relative to the file.
