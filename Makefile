@@ -173,6 +173,7 @@ test: guests
 	@PATH=$$PATH:/usr/sbin; command -v rabbitmq-server >/dev/null || echo "no rabbitmq-server found: AMP over RabbitMQ is not tried"
 	@PATH=$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :); command -v initdb >/dev/null || echo "no initdb found: the store is not tried on PostgreSQL"
 	@command -v kcat >/dev/null || echo "no kcat found: AMP over Kafka is not tried"
+	@PATH=$$PATH:/usr/sbin; command -v haproxy >/dev/null || echo "no haproxy found: the balancer of host/docs/deploy is not tried"
 	@command -v promtool >/dev/null || echo "no promtool found: the alerts of host/docs/deploy are not tried"
 	@command -v gtlsclient >/dev/null || echo "no gtlsclient found: no client of others tries HTTP/3"
 	@command -v curl >/dev/null || echo "no curl found: UAMP is not tried with it over HTTP/2"

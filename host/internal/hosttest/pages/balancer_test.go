@@ -48,10 +48,8 @@ func startFakeHost(t *testing.T, n int) *fakeHost {
 // startBalancer runs haproxy with the file of the deployment before hosts of this machine, and returns its address.
 func startBalancer(t *testing.T, hosts []*fakeHost) (address string) {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		t.Skip("haproxy is not installed: the balancer of the deployment is not run")
-	}
+	path := os.Getenv("PATH") + string(filepath.ListSeparator) + "/usr/sbin" // Debian installs it there
+	hasProgram(t, "haproxy", path)
 	dir := t.TempDir()
 	pair := hosts[0].public.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -80,7 +78,7 @@ func startBalancer(t *testing.T, hosts []*fakeHost) (address string) {
 		}
 	}
 	_ = l.Close()
-	cmd := exec.CommandContext(t.Context(), program, "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
+	cmd := exec.CommandContext(t.Context(), "env", "PATH="+path, "haproxy", "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
