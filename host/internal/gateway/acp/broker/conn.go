@@ -56,7 +56,9 @@ type Options struct {
 	// TLS is for mqtts; nil trusts what the system does.
 	TLS *tls.Config
 	// Filter is what is subscribed. Take gets its messages, one after the other: a message
-	// is acknowledged when it returns true. ctx ends with the connection.
+	// is acknowledged when it returns true. Else the connection ends, and the next one gets the
+	// message again: acknowledgements are sent in order, so those behind it would fill the
+	// broker's window. ctx ends with the connection.
 	Filter string
 	Take   func(ctx context.Context, m Message) (taken bool)
 	// MaxPacket is the size of a packet from the broker, in bytes. The broker drops larger ones.
@@ -206,8 +208,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		c.takeAll(live, client, in)
-		end(errOverrun)
+		end(c.takeAll(live, client, in))
 	}()
 	leave = func() {
 		end(nil)
@@ -267,18 +268,23 @@ func (c *Conn) keep(in *inbox, p *paho.Publish) error {
 	return err
 }
 
-// takeAll hands messages on until ctx ends, or the last before an overrun was, and acknowledges each that
-// was taken: a connection that ends before gets it again.
-func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) {
+// errNotTaken ends a connection with a message that was not taken.
+var errNotTaken = errors.New("a message was not taken; the broker is to send it again")
+
+// takeAll hands messages on, and acknowledges each, until one is not taken, ctx ends, or the last
+// before an overrun was taken. It returns why it ends the connection.
+func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) error {
 	for {
 		p, ok := in.pop(ctx)
 		if !ok {
-			return
+			return errOverrun
 		}
-		if c.opt.Take(ctx, Message{Topic: p.Topic, Payload: p.Payload, Again: p.Duplicate()}) {
-			_ = client.Ack(p) // one that has left the library belongs to an ended connection
-		}
+		taken := c.opt.Take(ctx, Message{Topic: p.Topic, Payload: p.Payload, Again: p.Duplicate()})
 		in.release(p)
+		if !taken {
+			return errNotTaken
+		}
+		_ = client.Ack(p) // one that has left the library belongs to an ended connection
 	}
 }
 
