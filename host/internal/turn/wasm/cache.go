@@ -49,10 +49,12 @@ func processor() string {
 
 // cache keeps compiled modules in a directory. A module has an entry there,
 // written by wazero, and a mark, written by this package with the digest of the
-// entry. An entry without a mark is not used.
+// entry. An entry without a mark is not used. Beside them it keeps what was compiled,
+// so that a start does not admit and meter it again.
 type cache struct {
 	dir     string // of this version
 	entries string // the directory in it where wazero looks
+	program string // what runs; empty if that cannot be told
 	log     *slog.Logger
 	wazero.CompilationCache
 	// temporary is removed with the cache; empty for one that stays.
@@ -61,7 +63,7 @@ type cache struct {
 
 // openCache opens the cache below root for this version, and makes it.
 func openCache(root string, log *slog.Logger) (*cache, error) {
-	c := &cache{dir: filepath.Join(root, cacheVersion()), log: log}
+	c := &cache{dir: filepath.Join(root, cacheVersion()), program: programID(), log: log}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -71,18 +71,15 @@ func withModuleName(err error, name string) error {
 
 // buildModule makes a module from its bytes, step by step.
 func (e *Engine) buildModule(ctx context.Context, src Source, digest string) (*Module, error) {
-	admitted, err := binary.Admit(src.Wasm, e.caps)
-	if err != nil {
-		return nil, newLoadError(turn.StepAdmit, err)
+	prepared := e.cache.findPrepared(digest, e.caps)
+	kept := prepared != nil
+	if !kept {
+		var err error
+		if prepared, err = prepareModule(src.Wasm, e.caps); err != nil {
+			return nil, err
+		}
 	}
-	if err := checkContract(admitted); err != nil {
-		return nil, newLoadError(turn.StepABI, err)
-	}
-	detached, err := admitted.MeterDetached(binary.Options{})
-	if err != nil {
-		return nil, newLoadError(turn.StepMeter, err)
-	}
-	compiled, err := e.compile(ctx, detached.Wasm, src.Trusted)
+	compiled, err := e.compile(ctx, prepared.Metered, src.Trusted)
 	var fault *CompileError
 	var weak *pathcheck.Error
 	switch {
@@ -91,11 +88,14 @@ func (e *Engine) buildModule(ctx context.Context, src Source, digest string) (*M
 	case err != nil:
 		return nil, newLoadError(turn.StepCompile, err)
 	}
-	m := newModule(e, digest, admitted, detached)
+	m := newModule(e, digest, prepared)
 	m.size, m.compiled = len(src.Wasm), compiled
-	m.descriptor, err = m.describe(ctx, admitted)
+	m.descriptor, err = m.describe(ctx, prepared)
 	if err != nil {
 		return nil, newLoadError(turn.StepDescribe, errors.Join(err, compiled.Close(ctx)))
+	}
+	if !kept {
+		e.cache.keepPrepared(digest, e.caps, prepared)
 	}
 	return m, nil
 }
@@ -142,19 +142,19 @@ func newLoadError(step turn.LoadStep, err error) *turn.LoadError {
 
 // describe reads the module's descriptor from its custom section, or runs
 // skep_describe without any grant.
-func (m *Module) describe(ctx context.Context, admitted *binary.Module) (*abi.Descriptor, error) {
-	sections := admitted.Custom(abi.DescriptorSection)
-	if len(sections) > 1 {
-		return nil, fmt.Errorf("%d sections %s; keep one", len(sections), abi.DescriptorSection)
-	}
-	if len(sections) == 1 {
-		return parseDescriptor(sections[0])
+func (m *Module) describe(ctx context.Context, p *preparedModule) (*abi.Descriptor, error) {
+	switch len(p.Descriptors) {
+	case 0:
+	case 1:
+		return parseDescriptor(p.Descriptors[0])
+	default:
+		return nil, fmt.Errorf("%d sections %s; keep one", len(p.Descriptors), abi.DescriptorSection)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, describeWall,
 		fmt.Errorf("%s took longer than %v", abi.ExportDescribe, describeWall))
 	defer cancel()
 	raw, exit := m.runDescribe(ctx)
-	if exit != nil && isProgram(admitted) {
+	if exit != nil && p.IsProgram {
 		return nil, fmt.Errorf("%s; %s: %w", asReactor, abi.ExportDescribe, exit)
 	}
 	if exit != nil {

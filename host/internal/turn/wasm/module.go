@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/tetratelabs/wazero"
 
@@ -28,33 +27,6 @@ type Module struct {
 	descriptor *abi.Descriptor
 	// noImageReason is why instances cannot be reset; empty: they can.
 	noImageReason string
-}
-
-// Estimates of what the engine allocates for an instance.
-const (
-	instanceBytes = 16 << 10
-	globalBytes   = 64
-	elementBytes  = 24 // in a table, with what stands for its function
-)
-
-// newModule returns a module without its code and descriptor.
-func newModule(e *Engine, digest string, admitted *binary.Module, detached *binary.Detached) *Module {
-	m := &Module{engine: e, use: &moduleUse{}, digest: digest, seed: e.imageSeed(digest), data: detached.Data, noImageReason: detached.HiddenState}
-	for _, mem := range admitted.Memories { // there is one
-		m.minMemory = int64(mem.Min) * page
-		m.maxMemory = 1 << 32
-		if mem.HasMax {
-			m.maxMemory = int64(mem.Max) * page
-		}
-	}
-	for i := range admitted.MutableGlobals() {
-		m.globals = append(m.globals, binary.GlobalPrefix+strconv.Itoa(i))
-	}
-	m.overhead = instanceBytes + globalBytes*int64(len(admitted.Globals))
-	for _, t := range admitted.Tables {
-		m.overhead += elementBytes * int64(t.Min)
-	}
-	return m
 }
 
 // MinMemory is the bytes of linear memory the module starts with; a turn whose
