@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"skep/host/internal/turn/capability"
 )
 
 // waitingCost is what it took to have so many wait and to let them go: bytes of each,
@@ -52,6 +54,7 @@ func (b *bench) waitingCost(server *child, w waiter, n int, meanwhile func() err
 	var let time.Time
 	err = w.holdAndRelease(server, n, func() error {
 		k[arriveTime] = time.Since(began).Seconds()
+		time.Sleep(3 * capability.HibernateAfter) // the last to come keep their sandbox so long
 		after, err := w.look()
 		if err != nil {
 			return err
