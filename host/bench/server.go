@@ -48,6 +48,7 @@ func servers(b *bench) {
 	for _, clients := range []int{1, 16} {
 		b.servedReads(clients, ours, theirs, bare)
 	}
+	b.listing()
 	b.compareReaders(ours, theirs, bare)
 }
 
