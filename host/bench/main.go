@@ -27,13 +27,13 @@ func main() {
 	only := flag.String("only", "", "measure only these parts, separated by commas: "+partNames())
 	full := flag.Bool("full", false, "full sizes: ten times the histories and tasks, five times the parked tenants and the stores to start on, and turns that wait for a model with TLS")
 	quick := flag.Bool("quick", false, "small sizes where a part has them, to see that it works")
-	format := flag.String("o", "text", "text or json")
+	output := flag.String("o", string(textFormat), "text, json or markdown")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	stop, err := startProfile(*profile)
 	if err == nil {
 		b := &bench{ctx: context.Background(), rounds: *rounds, span: *span, full: *full, quick: *quick}
-		err = run(b, *only, *format)
+		err = run(b, *only, format(*output))
 		stop()
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func chosen(only string) ([]part, error) {
 	return list, nil
 }
 
-func run(b *bench, only, format string) error {
+func run(b *bench, only string, f format) error {
 	list, err := chosen(only)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func run(b *bench, only, format string) error {
 	if b.rounds < 1 || b.span <= 0 {
 		return fmt.Errorf("-rounds %d and -time %v must be positive", b.rounds, b.span)
 	}
-	r, err := newReport(os.Stdout, format, b.rounds, b.span)
+	r, err := newReport(os.Stdout, f, b.rounds, b.span)
 	if err != nil {
 		return err
 	}

@@ -70,9 +70,9 @@ func TestBounds(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	fill := func(format string) string {
+	fill := func(f format) string {
 		var out bytes.Buffer
-		r, err := newReport(&out, format, 3, time.Second)
+		r, err := newReport(&out, f, 3, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,14 +85,20 @@ func TestReport(t *testing.T) {
 		}
 		return out.String()
 	}
-	text := fill("text")
+	text := fill(textFormat)
 	for _, want := range []string{"2 ms", "1x of", "at most 1x: met", "3072.0 KiB", "at most 1/20: MISSED", "1 targets met, 1 missed", "missed: turns bad"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
+	table := fill(markdownFormat)
+	for _, want := range []string{"## Turns", "| good | 2 ms | 1x | 2 ms, peer | at most 1x: met |", "| bad | 3072.0 KiB | 3x | 1024.0 KiB, peer | at most 1/20: MISSED |", "| alone | 12 |  |  |  |", "1 targets met, 1 missed"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
 	var r report
-	if err := json.Unmarshal([]byte(fill("json")), &r); err != nil {
+	if err := json.Unmarshal([]byte(fill(jsonFormat)), &r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Rows) != 3 || *r.Rows[1].Met || r.Rows[1].Part != "turns" || r.Rows[2].Met != nil || r.Machine == "" {

@@ -22,6 +22,16 @@ const (
 	bytesPerByte   unit = "B/B"
 )
 
+// format is how a report is printed.
+type format string
+
+// The formats.
+const (
+	textFormat     format = "text"
+	jsonFormat     format = "json"
+	markdownFormat format = "markdown"
+)
+
 // row is one line of the report.
 type row struct {
 	Part  string  `json:"part"`
@@ -38,9 +48,9 @@ type row struct {
 
 // report is what a run prints. It serves one goroutine.
 type report struct {
-	out  io.Writer
-	json bool
-	part string
+	out    io.Writer
+	format format
+	part   string
 	// partBegan is when the part began.
 	partBegan time.Time
 
@@ -50,29 +60,36 @@ type report struct {
 	Rows    []row  `json:"rows"`
 }
 
-func newReport(out io.Writer, format string, rounds int, span time.Duration) (*report, error) {
-	if format != "text" && format != "json" {
-		return nil, fmt.Errorf("-o %s: it is text or json", format)
+func newReport(out io.Writer, f format, rounds int, span time.Duration) (*report, error) {
+	if f != textFormat && f != jsonFormat && f != markdownFormat {
+		return nil, fmt.Errorf("-o %s: it is text, json or markdown", f)
 	}
-	r := &report{out: out, json: format == "json", Load: load(), Machine: fmt.Sprintf(
+	r := &report{out: out, format: f, Load: load(), Machine: fmt.Sprintf(
 		"%s %s/%s, %d cores, %d rounds of %v, medians", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, span)}
 	r.print("%s, load %s\n", r.Machine, r.Load)
 	return r, nil
 }
 
 func (r *report) print(format string, args ...any) {
-	if !r.json {
+	if r.format != jsonFormat {
 		fmt.Fprintf(r.out, format, args...)
 	}
 }
 
 func (r *report) begin(p part) {
 	r.part, r.partBegan = p.name, time.Now()
+	if r.format == markdownFormat {
+		r.print("\n## %s\n\n`-only %s`\n\n| row | figure | ratio | beside | target |\n|---|---|---|---|---|\n", p.title, p.name)
+		return
+	}
 	r.print("\n%s (-only %s)\n", p.title, p.name)
 }
 
 // endPart prints how long the part took.
 func (r *report) endPart() {
+	if r.format == markdownFormat {
+		return
+	}
 	r.print("  %s took %s\n", r.part, time.Since(r.partBegan).Round(time.Second))
 }
 
@@ -94,6 +111,10 @@ func (r *report) compareTails(name string, values []float64, peer string, peerVa
 func (r *report) add(w row) {
 	w.Part = r.part
 	r.Rows = append(r.Rows, w)
+	if r.format == markdownFormat {
+		r.print("%s\n", w.markdown())
+		return
+	}
 	r.print("%s\n", w)
 }
 
@@ -117,20 +138,41 @@ func newRow(name string, value float64, u unit, peer string, peerValue float64, 
 func (w row) String() string {
 	line := fmt.Sprintf("  %-50s %12s", w.Name, figure(w.Value, w.Unit))
 	if w.Peer != "" {
-		ratio := ""
-		if w.Ratio != 0 {
-			ratio = fmt.Sprintf("%.4gx", w.Ratio)
-		}
-		line += fmt.Sprintf("  %10s of %12s  %s", ratio, figure(w.PeerValue, w.Unit), w.Peer)
+		line += fmt.Sprintf("  %10s of %12s  %s", w.ratio(), figure(w.PeerValue, w.Unit), w.Peer)
 	}
 	if w.Met != nil {
-		verdict := "MISSED"
-		if *w.Met {
-			verdict = "met"
-		}
-		line += fmt.Sprintf(" (target %s: %s)", w.Target, verdict)
+		line += fmt.Sprintf(" (target %s: %s)", w.Target, w.verdict())
 	}
 	return strings.TrimRight(line, " ")
+}
+
+// markdown renders the row as one of a table.
+func (w row) markdown() string {
+	var beside, target string
+	if w.Peer != "" {
+		beside = figure(w.PeerValue, w.Unit) + ", " + w.Peer
+	}
+	if w.Met != nil {
+		target = w.Target + ": " + w.verdict()
+	}
+	cells := []string{strings.TrimSpace(w.Name), figure(w.Value, w.Unit), w.ratio(), beside, target}
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// ratio renders the ratio, empty for none.
+func (w row) ratio() string {
+	if w.Ratio == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.4gx", w.Ratio)
+}
+
+// verdict says whether the target is met.
+func (w row) verdict() string {
+	if *w.Met {
+		return "met"
+	}
+	return "MISSED"
 }
 
 // figure renders a value with its unit.
@@ -169,13 +211,16 @@ func duration(v float64) string {
 // end closes the report.
 func (r *report) end() error {
 	r.LoadEnd = load()
-	if r.json {
+	if r.format == jsonFormat {
 		enc := json.NewEncoder(r.out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	}
 	met, missed := r.verdicts()
 	r.print("\nload at the end %s; %d targets met, %d missed\n", r.LoadEnd, met, len(missed))
+	if r.format == markdownFormat {
+		return nil // the table has them
+	}
 	for _, w := range missed {
 		r.print("  missed: %s %s\n", w.Part, strings.TrimSpace(w.String()))
 	}
