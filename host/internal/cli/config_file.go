@@ -28,7 +28,12 @@ func (a *app) reloadConfig(log *slog.Logger, plainHTTP bool) (*config.Config, er
 }
 
 func (a *app) readConfig(plainHTTP bool, now time.Time) (*config.Config, error) {
-	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, Bundled: a.env.Bundled, PlainHTTP: plainHTTP, Now: now})
+	return a.readConfigWith(a.env.LookupEnv, plainHTTP, now)
+}
+
+// readConfigWith is readConfig with other variables.
+func (a *app) readConfigWith(lookup func(name string) (string, bool), plainHTTP bool, now time.Time) (*config.Config, error) {
+	c, err := config.Load(a.common.config, config.Options{Env: lookup, BundleDir: a.env.Plugins, Bundled: a.env.Bundled, PlainHTTP: plainHTTP, Now: now})
 	if err != nil {
 		return nil, a.unreadable(err)
 	}

@@ -68,12 +68,16 @@ func (a *app) doctorHostCommand(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// diagnose looks at everything. A file that cannot be read leaves nothing else to look at.
+// diagnose looks at everything. A file that cannot be read leaves nothing else to look at, one that lacks
+// variables leaves what does not need them.
 func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	cfg, err := d.app.readConfig(d.plainHTTP, time.Time{})
 	if err != nil {
 		d.addFileFault(err)
-		return nil
+		if cfg = d.readWithStandIns(err); cfg == nil {
+			return nil
+		}
+		online = false // others would refuse a stand-in
 	}
 	for _, w := range warningsOf(cfg) {
 		d.add(diagnosis.FileWarning, diagnosis.Warning, w.Path, w.String(), "change the line, if it is not meant")
@@ -99,6 +103,25 @@ func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	return nil
 }
 
+// readWithStandIns reads a file that has no fault but variables that are not set, with a text in the
+// place of each. It returns nil where that is not enough, as for a DSN.
+func (d *hostDoctor) readWithStandIns(fault error) *config.Config {
+	var faults config.Faults
+	if !errors.As(fault, &faults) || slices.ContainsFunc(faults, func(f config.Fault) bool { return !f.LacksVariable }) {
+		return nil
+	}
+	cfg, err := d.app.readConfigWith(func(name string) (string, bool) {
+		if text, ok := d.app.env.LookupEnv(name); ok {
+			return text, true
+		}
+		return "stand-in-for-the-variable-" + name, true // keys differ, and have a least length
+	}, d.plainHTTP, time.Time{})
+	if err != nil {
+		return nil
+	}
+	return cfg
+}
+
 // machine is the machine that the program runs on, or a test's.
 func (a *app) machine() diagnosis.Machine {
 	if a.env.Machine != nil {
@@ -114,7 +137,7 @@ func (d *hostDoctor) addFileFault(err error) {
 		for _, f := range faults {
 			fix := "change line " + positionText(f)
 			if f.LacksVariable {
-				fix = "run skep doctor with the variables of the host, such as those of its unit's EnvironmentFile: this shell lacks one; if the host lacks it, too, set it there, or " + fix
+				fix = "run skep doctor with the variables of the host, such as those of its unit's EnvironmentFile: this shell lacks one, and what needs it was not looked at; if the host lacks it, too, set it there, or " + fix
 			}
 			d.addFault(diagnosis.FileInvalid, f, fix)
 		}
