@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -214,7 +215,7 @@ func (t *topView) redraw(ctx context.Context, n int) error {
 func (t *topView) draw() error {
 	lines := t.app.topLines(t.page())
 	if h := t.app.env.Height; h > 0 && len(lines) > h {
-		lines = lines[:h]
+		lines = append(lines[:h-1], t.app.clipped(fmt.Sprintf("and %s: make the terminal higher", plural(int64(len(lines)-h+1), "more line"))))
 	}
 	return t.app.printf("\x1b[H%s\x1b[K\x1b[J", strings.Join(lines, "\x1b[K\r\n"))
 }

@@ -25,11 +25,13 @@ func (a *app) topLines(p topPage) []string {
 	if p.Missed > 0 {
 		lines = append(lines, st.yellow(fmt.Sprintf("%d events were missed", p.Missed)))
 	}
-	for _, table := range [][][]string{tenantRows(p.Tenants), agentRows(p.Agents), dearestRows(p.Dearest)} {
-		if len(table) > 1 {
-			lines = append(append(lines, ""), a.tableLines(table)...)
-		}
+	var others string
+	if n := len(p.Agents) - maxTopAgents; n > 0 {
+		others = "and " + plural(int64(n), "more agent") + "; -o json has all"
 	}
+	lines = append(lines, a.topTable(tenantRows(p.Tenants), "")...)
+	lines = append(lines, a.topTable(agentRows(p.Agents), others)...)
+	lines = append(lines, a.topTable(dearestRows(p.Dearest), "")...)
 	for i, e := range p.Recent {
 		if i == 0 {
 			lines = append(lines, "")
@@ -44,7 +46,7 @@ func tenantRows(list []topTenant) [][]string {
 	for _, t := range list {
 		name := inLine(t.Tenant)
 		if name == "" {
-			name = "-"
+			name = "(host)" // what belongs to no tenant, as a request without a valid token
 		}
 		cells := []string{name, fmt.Sprint(t.Running), fmt.Sprint(t.Paused), fmt.Sprint(t.Ended), fmt.Sprint(t.Failed), fmt.Sprint(t.Refused)}
 		rows = append(rows, append(cells, t.cells()...))
@@ -75,6 +77,18 @@ func recentLine(e client.PulseEvent) string {
 
 func (n *topCount) cells() []string {
 	return []string{fmt.Sprint(n.Turns), fmt.Sprint(n.TurnsFailed), span(milliseconds(n.CPUms)), quantity(uint64(max(0, n.Tokens))), moneyText(n.MicroUSD)}
+}
+
+// topTable renders an empty line, rows below a head, and what stands below them. Without rows it is empty.
+func (a *app) topTable(rows [][]string, below string) []string {
+	if len(rows) == 1 {
+		return nil
+	}
+	lines := append([]string{""}, a.tableLines(rows)...)
+	if below != "" {
+		lines = append(lines, a.clipped(below))
+	}
+	return lines
 }
 
 // tableLines renders rows below a head.

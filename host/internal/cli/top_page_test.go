@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +25,30 @@ func TestTopOrder(t *testing.T) {
 		if tenants != want[0] || agents != want[1] {
 			t.Errorf("by cost %t: tenants %s, agents %s, want %v", byCost, tenants, agents, want)
 		}
+	}
+}
+
+// What a page does not show is counted, in its list and below its last line.
+func TestTopSaysWhatItCuts(t *testing.T) {
+	t.Parallel()
+	n := newTopCounter()
+	for i := range maxTopAgents + 3 {
+		u := usageOf(time.Duration(i), 0)
+		n.add(client.PulseEvent{Kind: "turn", State: "ok", Tenant: "acme", Agent: fmt.Sprint("agent", i), Usage: &u})
+	}
+	n.add(client.PulseEvent{Kind: "refusal", Count: 2})
+	s := newShell(nil)
+	v := topView{app: &app{env: s.Env}, scope: "host", feeds: newTopFeeds(nil, ""), count: n}
+	text := strings.Join(v.app.topLines(v.page()), "\n")
+	if !strings.Contains(text, "and 3 more agents; -o json has all") || !strings.Contains(text, "(host)") {
+		t.Errorf("the page is\n%s", text)
+	}
+	v.app.env.Height = 10
+	if err := v.draw(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(s.stdout.String(), "\r\n"); len(lines) != 10 || !strings.Contains(lines[9], "more lines: make the terminal higher") {
+		t.Errorf("of 10 lines\n%s", s.stdout.String())
 	}
 }
 
