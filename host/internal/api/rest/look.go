@@ -76,9 +76,16 @@ func (c *call) contextUntil(until time.Time) (context.Context, context.CancelFun
 // errLookOver ends a stream.
 var errLookOver = errors.New("the look is over")
 
+// deniedContent is a refusal of what is said in a task, by no fault of the caller's role.
+func deniedContent(detail, reason string) *fault {
+	f := forbidden(detail)
+	f.reason = reason
+	return f
+}
+
 // errNoLook refuses content where the host's file allows none.
 func errNoLook() *fault {
-	return denied(`nobody but the owner sees what is said in a task of this host: [console] look is "never"; set it to "reason" in the host's file and start the host again`, "asked for content")
+	return deniedContent(`nobody but the owner sees what is said in a task of this host: [console] look is "never"; set it to "reason" in the host's file and start the host again`, "asked for content")
 }
 
 // checkContent reports whether the caller sees what is said in another's task. Without a token it is
@@ -91,7 +98,7 @@ func (c *call) checkContent(t swarm.Task) (bool, error) {
 	case looks == nil:
 		return false, errNoLook()
 	case !looks.opens(token, c.w.who, t, c.h.opt.Now()):
-		return false, denied("the look is over, or of another task or caller; begin a new one", "look at "+targetOf(t.Key))
+		return false, deniedContent("the look is over, or of another task or caller; begin a new one", "look at "+targetOf(t.Key))
 	}
 	return true, nil
 }
@@ -114,7 +121,7 @@ func (c *call) contentKey() (key swarm.TaskKey, until time.Time, err error) {
 	case !shown && c.h.opt.Looks == nil:
 		return key, until, errNoLook()
 	case !shown:
-		return key, until, denied("what is said in a task of others takes a look: POST …/look with a reason, or skep look", "asked for content")
+		return key, until, deniedContent("what is said in a task of others takes a look: POST …/look with a reason, or skep look", "asked for content")
 	}
 	if token := c.r.Header.Get(lookHeader); token != "" {
 		until = lookEnd(token)
