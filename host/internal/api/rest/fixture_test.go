@@ -110,6 +110,8 @@ type testHost struct {
 	forward swarm.Forwarder
 	// known authenticates callers, with the usual keys by default.
 	known auth.Authenticator
+	// wrap changes the runtime that the handler calls, if it is set.
+	wrap func(rest.Runtime) rest.Runtime
 	// narrow makes the sockets hold little, so that a slow reader shows.
 	narrow bool
 
@@ -196,7 +198,11 @@ func (h *testHost) serve() {
 	if h.known == nil {
 		h.known = newKeys(h.t)
 	}
-	h.handler = rest.New(h.rt, h.known, h.opt)
+	var rt rest.Runtime = h.rt
+	if h.wrap != nil {
+		rt = h.wrap(rt)
+	}
+	h.handler = rest.New(rt, h.known, h.opt)
 	h.server = httptest.NewUnstartedServer(h.handler)
 	h.server.Config = rest.Server(h.handler, true)
 	if h.narrow {

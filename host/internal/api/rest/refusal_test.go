@@ -2,16 +2,20 @@ package rest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"skep/host/internal/api/auth"
+	"skep/host/internal/api/rest"
 	"skep/host/internal/swarm"
 	"skep/host/internal/telemetry/pulse"
 )
@@ -21,9 +25,10 @@ import (
 var refusalCases = []struct {
 	cause, key string
 	change     func(h *testHost)
-	// first is sent before; with held a task runs until the end, and drained stops the runtime before.
-	first         []request
-	held, drained bool
+	// first is sent before. With held a task runs until the end, drained stops the runtime before,
+	// erased erases the tenant meanwhile, and the body of a stalled request never comes.
+	first                          []request
+	held, drained, erased, stalled bool
 	request
 	status int
 }{
@@ -40,7 +45,71 @@ var refusalCases = []struct {
 	{cause: "invalid", request: request{method: "POST", path: "/message", body: `{"body":"x","subject":"::planted"}`}, status: 400},
 	{cause: "not_found", request: request{path: "/skep/v1/tasks/planted"}, status: 404},
 	{cause: "stopping", drained: true, request: plantedPost("t"), status: 503},
+	{cause: "limit", key: "[limits] queue", change: func(h *testHost) { h.def.Limits.Queue = 1 }, held: true, request: plantedPost("t1"), status: 429},
+	{cause: "streams", key: "[server] max_streams_per_principal", change: func(h *testHost) { h.opt.MaxStreamsPerPrincipal = 1 }, held: true, request: request{path: "/skep/v1/tasks/t1/events"}, status: 429},
+	{cause: "streams", key: "[server] max_streams", change: func(h *testHost) { h.opt.MaxStreams = 1 }, held: true, request: request{path: "/skep/v1/tasks/t1/events"}, status: 503},
+	{cause: "bodies", change: func(h *testHost) { h.opt.MaxHeldBodies = 8 }, request: plantedPost("t"), status: 503},
+	{cause: "slow", change: func(h *testHost) { h.opt.Stall = time.Second }, stalled: true, request: request{method: "POST", path: "/message"}, status: 408},
+	{cause: "comm_targets", change: withDepot, request: plantedRemotePost, status: 400},
+	{cause: "conflict", first: []request{keyedPost("planted 1")}, request: keyedPost("planted 2"), status: 409},
+	{cause: "method", request: request{method: "PUT", path: "/whoami?planted"}, status: 405},
+	{cause: "wrong_host", change: func(h *testHost) { h.opt.Loopback = true }, request: request{path: "/whoami", host: "planted.example"}, status: 421},
+	{cause: "erasing", erased: true, first: []request{plantedPost("t1")}, request: plantedPost("t"), status: 503},
+	{cause: "store", change: refusingPosts(swarm.ErrUnavailable), request: plantedPost("t"), status: 503},
+	{cause: "unavailable", change: refusingPosts(swarm.ErrFenced), request: plantedPost("t"), status: 503},
+	{cause: "auth", change: func(h *testHost) { h.known = unavailableAuthenticator{} }, request: plantedPost("t"), status: 503},
 }
+
+var plantedRemotePost = request{method: "POST", path: "/interswarm/message", body: `{"user_token":"planted","body":"planted","targets":["stock@depot"]}`}
+
+func keyedPost(body string) request { return postRequest(obj{"body": body}, "Idempotency-Key", "k") }
+
+// withDepot has the entrypoint's swarm send mail to depot, to whose agents it may not write.
+func withDepot(h *testHost) {
+	h.def.Interswarm, h.def.Agents[0].Interswarm, h.forward = true, true, depotForwarder{}
+}
+
+// refusingPosts has the runtime refuse all posts, as with a store that does not answer.
+func refusingPosts(err error) func(h *testHost) {
+	return func(h *testHost) {
+		h.wrap = func(rt rest.Runtime) rest.Runtime { return refusingRuntime{rt, fmt.Errorf("planted: %w", err)} }
+	}
+}
+
+type refusingRuntime struct {
+	rest.Runtime
+	err error
+}
+
+func (r refusingRuntime) Submit(context.Context, swarm.Post) (*swarm.Receipt, error) {
+	return nil, r.err
+}
+
+// beginErasure erases the host's tenant as far as until it is removed from the store, where the
+// erasure fails once end is called.
+func (h *testHost) beginErasure() (end func()) {
+	begun, released, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant, func() error {
+			close(begun)
+			<-released
+			return errNotErased
+		})
+	}()
+	select {
+	case <-begun:
+	case err := <-done:
+		h.t.Fatal(err)
+	}
+	return func() {
+		close(released)
+		if err := <-done; !errors.Is(err, errNotErased) {
+			h.t.Error(err)
+		}
+	}
+}
+
+var errNotErased = errors.New("the erasure is given up")
 
 func plantedPost(task string) request {
 	return postRequest(obj{"task_id": task, "subject": "planted", "body": "planted"})
@@ -78,12 +147,15 @@ func TestRefusalsShown(t *testing.T) {
 			if c.drained {
 				h.drain()
 			}
-			a := h.do(c.request)
+			if c.erased {
+				defer h.beginErasure()()
+			}
+			a := h.doRefused(c.request, c.stalled)
 			if a.status != c.status {
 				t.Fatalf("%d %s, want %d", a.status, a.body, c.status)
 			}
 			tenant := swarm.DefaultTenant
-			if c.cause == "credentials" {
+			if slices.Contains([]string{"credentials", "auth", "wrong_host", "method"}, c.cause) { // no caller is known
 				tenant = ""
 			}
 			want := pulse.Event{Cause: c.cause, Key: c.key, Tenant: tenant, RequestID: a.header.Get("X-Request-Id")}
@@ -95,6 +167,28 @@ func TestRefusalsShown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// doRefused sends a request, whose body never comes if it is stalled.
+func (h *testHost) doRefused(q request, stalled bool) answer {
+	h.t.Helper()
+	if !stalled {
+		return h.do(q)
+	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	r, err := buildRequest(ctx, h.server.URL, q)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	body, end := io.Pipe()
+	defer end.Close()
+	r.Body, r.ContentLength = body, 100
+	rsp, err := h.client.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return read(h.t, rsp)
 }
 
 // loggedRefusal is the one line about a refusal in a log.

@@ -35,8 +35,10 @@ func (c *streamLimiter) acquireStream(who auth.Principal) (leave func(), err err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var f *fault
+	key := "[server] max_streams"
 	switch {
 	case c.maxPerPrincipal > 0 && c.perPrincipal[who.String()] >= c.maxPerPrincipal:
+		key = "[server] max_streams_per_principal"
 		f = newFault(http.StatusTooManyRequests, "you have %d event streams open; close one, or raise [server] max_streams_per_principal", c.maxPerPrincipal)
 	case c.max > 0 && c.open >= c.max:
 		f = newFault(http.StatusServiceUnavailable, "%d event streams are open; come again later, or raise [server] max_streams", c.max)
@@ -48,7 +50,7 @@ func (c *streamLimiter) acquireStream(who auth.Principal) (leave func(), err err
 		c.perPrincipal[who.String()]++
 		return sync.OnceFunc(func() { c.releaseStream(who) }), nil
 	}
-	f.retryAfter, f.cause = streamRetrySeconds, "streams"
+	f.retryAfter, f.cause, f.key = streamRetrySeconds, "streams", key
 	return nil, f
 }
 
