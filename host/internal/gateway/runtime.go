@@ -125,7 +125,9 @@ type Event struct {
 	// Verdict is accepted, duplicate, refused, delivered, failed or [SentOn]; Reason is why.
 	Verdict string
 	Reason  string
-	Task    string
+	// Cause is a word for why a message was refused, Key the key of swarm.toml that holds the limit.
+	Cause, Key string
+	Task       string
 }
 
 // SentOn is the verdict of a message that came for another host.
@@ -141,6 +143,7 @@ func (e Event) WithOutcome(duplicate bool, err error) Event {
 		e.Verdict = SentOn
 	case err != nil:
 		e.Verdict, e.Reason = "refused", err.Error()
+		e.Cause, e.Key = refusalCause(err)
 	case e.Out:
 		e.Verdict = "delivered"
 	case duplicate:

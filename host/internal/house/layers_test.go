@@ -87,7 +87,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/sockets":            {"host/internal/gateway"},
 	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/grpcconn", "host/internal/gateway/state", "host/internal/swarm", "host/internal/swarm/scheduler", "spec/mail", "host/internal/gateway/wire"},
 	"host/internal/gateway/door":               {"abi", "host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/flow", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
-	"host/internal/gateway/messagelog":         {"host/internal/api/audit", "host/internal/gateway"},
+	"host/internal/gateway/messagelog":         {"host/internal/api/audit", "host/internal/gateway", "host/internal/telemetry"},
 	"host/internal/gateway/catalog":            {"abi", "host/internal/api/auth", "host/internal/swarm", "spec/mail", "host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/turn/egress"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm", "host/internal/gateway/wire"},

@@ -58,7 +58,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	agent := g.agent(caller, swarm, name)
 	if agent == nil {
-		g.Runtime.Record(gateway.Event{Caller: caller, Type: r.Method, Verdict: "refused", Reason: "there is no agent " + strconv.Quote(swarm+"/"+name)})
+		g.Runtime.Record(gateway.Event{Caller: caller, Type: r.Method, Verdict: "refused", Cause: "not_found", Reason: "there is no agent " + strconv.Quote(swarm+"/"+name)})
 		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}

@@ -40,6 +40,26 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
+// Cause is the code in the word of the host's logs.
+func (f *fault) Cause() string {
+	switch f.code {
+	case codeReceiver:
+		return "not_found"
+	case codeForbidden:
+		return "role"
+	case codeDuplicate:
+		return "conflict"
+	case codeBusy:
+		return "limit"
+	case codeInternal:
+		return "unavailable"
+	}
+	if f.status == http.StatusRequestEntityTooLarge {
+		return "too_large"
+	}
+	return gateway.CauseInvalid
+}
+
 func malformed(format string, args ...any) error {
 	return &fault{code: codeMalformed, text: fmt.Sprintf(format, args...)}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"skep/host/client"
 	"skep/host/internal/api/audit"
 	"skep/host/internal/hosttest"
 )
@@ -254,6 +255,7 @@ func (s *suite) auditLines(t *testing.T) {
 		wantRefused(t, err, Unknown)
 	}
 	hosttest.Eventually(t, "2 refusals in the audit log", func() bool { return s.audited(who, "gateway.message") == 2 })
+	s.refusalEvents(t, who)
 	if n := s.audited(who, "gateway.contact"); n > 0 {
 		t.Errorf("%d contacts by refused messages", n)
 	}
@@ -265,6 +267,26 @@ func (s *suite) auditLines(t *testing.T) {
 	}
 	hosttest.Eventually(t, "one line for the first message", func() bool { return s.audited(who, "gateway.contact") == 1 })
 	s.messageLines(t, who)
+}
+
+// refusalEvents: the live feed shows an operator whom the gateway has refused, and why in a word.
+func (s *suite) refusalEvents(t *testing.T, who string) {
+	n := int64(0)
+	for e, err := range s.as(t, operatorToken).Pulse(t.Context(), client.PulseQuery{Kinds: []string{"refusal"}, Kept: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Act != "gateway.message" || e.Principal != who {
+			continue
+		}
+		n += max(1, e.Count)
+		if !strings.HasPrefix(e.Target, s.p.Name+" ") || e.Cause != "not_found" {
+			t.Errorf("a refusal is shown as %+v", e)
+		}
+	}
+	if n != 2 {
+		t.Errorf("the feed has %d of 2 refusals", n)
+	}
 }
 
 // audited counts the acts of a caller in the audit log; it is -1 while the host writes.

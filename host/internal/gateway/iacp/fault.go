@@ -50,6 +50,27 @@ type fault struct {
 // Error implements error.
 func (f *fault) Error() string { return f.text }
 
+// Cause is the code, or the reason, in the word of the host's logs.
+func (f *fault) Cause() string {
+	switch f.code {
+	case codeUnknown:
+		return "not_found"
+	case codeAuth:
+		return "credentials"
+	case codeDenied:
+		return "role"
+	}
+	switch f.reason {
+	case reasonConflict, reasonStopping, reasonTooLarge:
+		return f.reason
+	case reasonBusy:
+		return "limit"
+	case reasonInternal:
+		return "unavailable"
+	}
+	return gateway.CauseInvalid
+}
+
 // kind is an error of the runtime, and what the protocol has for it.
 type kind struct {
 	err error

@@ -38,7 +38,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	t, ok := g.tool(q, q.tool)
 	if !ok {
 		err := unknownTool(q.tool)
-		g.recordCall(q, "", gateway.Exchange{}, err)
+		g.recordCall(q, "", gateway.Exchange{}, fmt.Errorf("%w (%w)", err, gateway.ErrUnknown))
 		return nil, err
 	}
 	q.trace = cmp.Or(metaTrace(req.Params.Meta), q.trace)

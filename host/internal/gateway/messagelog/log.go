@@ -1,17 +1,21 @@
 package messagelog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/gateway"
+	"skep/host/internal/telemetry"
 )
 
 // Act is the act of an entry about a message.
@@ -36,8 +40,9 @@ type contact struct{ gateway, tenant, principal string }
 
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
-	opt  Options
-	file *audit.Log
+	opt   Options
+	file  *audit.Log
+	lines *telemetry.LineLimiter
 
 	mu       sync.Mutex
 	contacts map[contact]struct{}
@@ -52,7 +57,7 @@ func Open(dir string, opt Options) (*Log, error) {
 	if err := file.Record(audit.Entry{Act: "host.start", Outcome: audit.Done}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &Log{opt: opt, file: file, contacts: map[contact]struct{}{}}, nil
+	return &Log{opt: opt, file: file, lines: telemetry.NewLineLimiter(), contacts: map[contact]struct{}{}}, nil
 }
 
 // Run has what was recorded on disk within a second, until ctx ends.
@@ -80,11 +85,33 @@ func (l *Log) Record(name string, e gateway.Event) {
 	switch {
 	case entry.Outcome == audit.Refused:
 		act.Act, act.Target, act.Reason = "gateway.message", name+" "+e.Type, e.Reason
+		act.Cause, act.Key = cmp.Or(e.Cause, gateway.CauseInvalid), e.Key
 		l.opt.Refusals.RecordRefusal(act)
+		l.logRefusal(name, entry, act)
 	case !e.Out && l.isFirst(contact{name, entry.Tenant, entry.Principal}):
 		act.Act, act.Outcome = "gateway.contact", audit.Done
 		_ = l.opt.Refusals.Append(act) // that log counts what it cannot write, too
 	}
+}
+
+// refusalLine is the text of the log's lines about refusals.
+const refusalLine = "a message was refused"
+
+// logRefusal logs a refusal without its reason, which may quote what the message says.
+func (l *Log) logRefusal(name string, entry, act audit.Entry) {
+	skipped, ok := l.lines.Admit(telemetry.LineKind{Tenant: entry.Tenant, Text: refusalLine, Cause: act.Cause}, time.Now())
+	if !ok {
+		return
+	}
+	m := entry.Message
+	attrs := []any{"gateway", name, "tenant", entry.Tenant, "principal", entry.Principal, "partner", m.Realm, "message_id", fmt.Sprintf("%.64s", m.ID), "type", fmt.Sprintf("%.64s", m.Type), "cause", act.Cause}
+	if act.Key != "" {
+		attrs = append(attrs, "key", act.Key)
+	}
+	if skipped > 0 {
+		attrs = append(attrs, "lines_skipped", skipped)
+	}
+	l.opt.Logger.Info(refusalLine, attrs...)
 }
 
 // isFirst reports whether a caller was not seen since the host started, and remembers it.

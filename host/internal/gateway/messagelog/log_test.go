@@ -1,8 +1,11 @@
 package messagelog_test
 
 import (
+	"bytes"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"skep/host/internal/api/audit"
@@ -102,5 +105,41 @@ func TestAuditLines(t *testing.T) {
 	got := entries(t, dir, audit.Name, "gateway.contact")
 	if len(got) != 2 || got[0].Principal != "user:bob" || got[0].Target != "mcp" || got[1].Target != "a2a" {
 		t.Errorf("the first contacts are %+v", got)
+	}
+}
+
+// A refusal is a line of the host's log with its cause, ten a minute of one; it has nothing that the
+// message may have said, and of its id and type no more than 64 characters.
+func TestRefusalLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer acts.Close()
+	var text bytes.Buffer
+	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.NewJSONHandler(&text, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	shop := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.Agent, ID: "shop"}, Realm: "shop"}
+	long := strings.Repeat("x", 64)
+	for range 12 {
+		log.Record("acp", gateway.Event{Caller: shop, Foreign: long + "planted", Type: long + "planted"}.WithOutcome(false, fmt.Errorf("planted: %w", gateway.ErrBusy)))
+	}
+	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m2", Type: "REQUEST", Verdict: "refused", Reason: "planted"})
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	if len(lines) != 11 || strings.Contains(text.String(), "planted") {
+		t.Fatalf("%d lines: %s", len(lines), &text)
+	}
+	for _, want := range []string{`"level":"INFO"`, `"msg":"a message was refused"`, `"gateway":"acp"`, `"tenant":"garden"`, `"principal":"agent:shop"`, `"partner":"shop"`, `"message_id":"` + long + `"`, `"cause":"limit"`} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("the first line lacks %s: %s", want, lines[0])
+		}
+	}
+	if !strings.Contains(lines[10], `"cause":"invalid"`) || !strings.Contains(lines[10], `"message_id":"m2"`) {
+		t.Errorf("the last line is %s", lines[10])
 	}
 }

@@ -74,6 +74,27 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return f.Text }
 
+// Cause is the code, or the reason, in the word of the host's logs; empty for a message that is malformed.
+func (f *Fault) Cause() string {
+	switch f.Code {
+	case AgentNotFound, CapabilityNotFound, ContextNotFound:
+		return "not_found"
+	case AuthenticationFailed:
+		if f.Reason == ReasonForbidden {
+			return "role"
+		}
+		return "credentials"
+	case RateLimitExceeded:
+		return "rate"
+	case InsufficientResources:
+		return "limit"
+	}
+	if f.Reason == ReasonConflict {
+		return "conflict"
+	}
+	return ""
+}
+
 // Status is the HTTP status of the error.
 func (f *Fault) Status() int {
 	if own := ownStatuses[f.Reason]; own != 0 {

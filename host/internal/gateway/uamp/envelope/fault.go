@@ -68,6 +68,29 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return f.Text }
 
+// Cause is the code in the word of the host's logs; empty for an envelope that is malformed.
+func (f *Fault) Cause() string {
+	switch f.Code {
+	case Unauthenticated:
+		return "credentials"
+	case Unauthorized:
+		return "role"
+	case UnknownRecipient:
+		return "not_found"
+	case MissingSeq, IllegalState:
+		return "conflict"
+	case TooLarge:
+		return "too_large"
+	case TooMany:
+		return "rate"
+	case Busy:
+		return "limit"
+	case Internal:
+		return "unavailable"
+	}
+	return ""
+}
+
 // Faultf returns a fault of a code.
 func Faultf(code Code, format string, args ...any) error {
 	return &Fault{Code: code, Text: fmt.Sprintf(format, args...)}
