@@ -199,13 +199,16 @@ func (s *Server) command(script, program string) *exec.Cmd {
 
 // serverScript runs the server $0 until standard input ends, at the latest with the process
 // of the test: a panic runs no Cleanup. The files go with it, unless a line says otherwise.
-// A server that is stopped makes no child while it and its children are killed
+// A server that has stopped, which it has not at once, makes no child while it and its children are killed
 // (https://man7.org/linux/man-pages/man5/proc_pid_task.5.html); SIGQUIT ends them where the
-// system has no such list.
+// system has no such list. While a child has not ended it holds the shared memory, and no server
+// starts on the files.
 const serverScript = `"$0" -D data >>log 2>&1 & pid=$!
 read -r what; kill -STOP $pid
+while grep -q '^State:.[RSD]' /proc/$pid/status 2>/dev/null; do sleep 0.01; done
 children=$(cat /proc/$pid/task/$pid/children 2>/dev/null) && kill -KILL $pid $children || { kill -QUIT $pid; kill -CONT $pid; }
 wait $pid 2>/dev/null
+for c in $children; do while grep -q '^State:.[^ZX]' /proc/$c/status 2>/dev/null; do sleep 0.01; done; done
 test "$what" = keep || rm -rf "$PWD"`
 
 // Start starts the server again, on its files.
