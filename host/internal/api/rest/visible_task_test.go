@@ -69,6 +69,48 @@ var visibility = map[string][]int{
 	"default/operator/op": {200, 200, 200, 404},
 	"acme/operator/op":    {200, 200, 200, 404},
 	"default/agent/depot": {401, 401, 401, 401},
+	nobody:                {401, 401, 401, 401},
+}
+
+// nobody is a caller without a key.
+const nobody = "-"
+
+// shapeRoutes show the shape of a task to whom it is in sight, ownRoutes are MAIL's, which have the
+// caller's own tasks only, and lookRoutes show what was said in those of others by a look.
+var (
+	shapeRoutes = []string{"GET /skep/v1/tasks/{task_id}", "GET /skep/v1/tasks/{task_id}/mail", "GET /skep/v1/tasks/{task_id}/turns"}
+	ownRoutes   = []string{"GET /tasks/{task_id}", "GET /task", "GET /ui/task/{task_id}", "GET /ui/task-summary/{task_id}"}
+	lookRoutes  = []string{"GET /skep/v1/tasks/{task_id}/events", "GET /skep/v1/tasks/{task_id}/history"}
+)
+
+// taskPath is the path of a route for a task, with the beginning of a query.
+func taskPath(route, task string) string {
+	_, path, _ := strings.Cut(route, " ")
+	switch path = strings.ReplaceAll(path, "{task_id}", task); {
+	case path == "/task":
+		return path + "?task_id=" + task + "&"
+	case strings.HasSuffix(path, "/history"):
+		return path + "?agent=boss&"
+	}
+	return path + "?"
+}
+
+// TestTaskRoutesHaveRows: each route of one task is in a table of roles: of TestTasksByRole,
+// TestCancelByRole or TestLookByRole.
+func TestTaskRoutesHaveRows(t *testing.T) {
+	t.Parallel()
+	rows := slices.Concat(shapeRoutes, ownRoutes, lookRoutes, []string{"POST /skep/v1/tasks/{task_id}/cancel", "POST /skep/v1/tasks/{task_id}/look"})
+	var routes []string
+	for _, op := range document(t).Operations() {
+		if route := op.String(); strings.Contains(route, "{task_id}") || route == "GET /task" {
+			routes = append(routes, route)
+		}
+	}
+	slices.Sort(rows)
+	slices.Sort(routes)
+	if !slices.Equal(routes, rows) {
+		t.Errorf("the routes of a task are\n%q\nand those of the tables of roles\n%q", routes, rows)
+	}
 }
 
 // Each caller gets the shape of the tasks that are in sight, and nothing that was said in those
@@ -80,35 +122,34 @@ func TestTasksByRole(t *testing.T) {
 	for caller, statuses := range visibility {
 		for i, of := range whose {
 			own := strings.HasPrefix(caller, of.tenant+"/") && strings.HasSuffix(caller, "/"+strings.TrimPrefix(of.instance, "user:")) && strings.Contains(caller, "/user/")
-			for _, path := range []string{"done-%s?", "done-%s/mail?", "done-%s/turns?", "paused-%s?", "paused-%s/mail?", "last-%s?", "last-%s/mail?"} {
-				q := request{path: "/skep/v1/tasks/" + fmt.Sprintf(path, of.name) + "tenant=" + of.tenant + "&instance=" + of.instance, token: caller}
-				a := h.do(q)
-				if a.status != statuses[i] {
-					t.Errorf("%s of %s as %s: %d %s, want %d", q.path, of.name, caller, a.status, a.body, statuses[i])
+			named := "tenant=" + of.tenant + "&instance=" + of.instance
+			check := func(path string, want int) {
+				t.Helper()
+				a := h.do(request{path: path, token: caller})
+				if a.status != want {
+					t.Errorf("%s of %s as %s: %d %s, want %d", path, of.name, caller, a.status, a.body, want)
 				}
 				if !own {
-					wantNoPlanted(t, caller+" "+q.path, a.body)
+					wantNoPlanted(t, caller+" "+path, a.body)
 				}
 			}
-			// MAIL's routes have the caller's own tasks only; skep's show what was said in others' by a look.
-			want := map[bool]int{false: http.StatusNotFound, true: statuses[i]}
+			for _, route := range shapeRoutes {
+				for _, task := range []string{"done-", "paused-", "last-"} {
+					check(taskPath(route, task+of.name)+named, statuses[i])
+				}
+			}
+			ofOwn, byLook := http.StatusNotFound, statuses[i]
 			switch {
-			case strings.Contains(caller, "/agent/"), own && of.tenant != "gone":
-				want[false] = statuses[i]
+			case caller == nobody, strings.Contains(caller, "/agent/"), own && of.tenant != "gone":
+				ofOwn = statuses[i]
 			case statuses[i] == http.StatusOK:
-				want[true] = http.StatusUnauthorized
+				byLook = http.StatusUnauthorized
 			}
-			for _, path := range []string{"/tasks/done-%s", "/task?task_id=done-%s", "/skep/v1/tasks/done-%s/events?x=1", "/skep/v1/tasks/done-%s/history?agent=boss"} {
-				q := request{path: fmt.Sprintf(path, of.name), token: caller}
-				byLook := strings.Contains(path, "skep")
-				if byLook {
-					q.path += "&tenant=" + of.tenant + "&instance=" + of.instance
-				}
-				if a := h.do(q); a.status != want[byLook] {
-					t.Errorf("%s as %s: %d, want %d", q.path, caller, a.status, want[byLook])
-				} else if !own {
-					wantNoPlanted(t, caller+" "+q.path, a.body)
-				}
+			for _, route := range ownRoutes {
+				check(taskPath(route, "done-"+of.name), ofOwn)
+			}
+			for _, route := range lookRoutes {
+				check(taskPath(route, "done-"+of.name)+named, byLook)
 			}
 		}
 	}
