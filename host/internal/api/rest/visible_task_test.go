@@ -69,14 +69,14 @@ var visibility = map[string][]int{
 	"default/operator/op": {200, 200, 200, 404},
 	"acme/operator/op":    {200, 200, 200, 404},
 	"default/agent/depot": {401, 401, 401, 401},
-	nobody:                {401, 401, 401, 401},
+	keyless:               {401, 401, 401, 401},
 }
 
-// nobody is a caller without a key.
-const nobody = "-"
+// keyless is a caller without a key.
+const keyless = "-"
 
-// shapeRoutes show the shape of a task to whom it is in sight, ownRoutes are MAIL's, which have the
-// caller's own tasks only, and lookRoutes show what was said in those of others by a look.
+// shapeRoutes show the shape of each task in sight, ownRoutes, which are MAIL's, the caller's own
+// tasks only, and lookRoutes the content of a task by a look.
 var (
 	shapeRoutes = []string{"GET /skep/v1/tasks/{task_id}", "GET /skep/v1/tasks/{task_id}/mail", "GET /skep/v1/tasks/{task_id}/turns"}
 	ownRoutes   = []string{"GET /tasks/{task_id}", "GET /task", "GET /ui/task/{task_id}", "GET /ui/task-summary/{task_id}"}
@@ -140,7 +140,7 @@ func TestTasksByRole(t *testing.T) {
 			}
 			ofOwn, byLook := http.StatusNotFound, statuses[i]
 			switch {
-			case caller == nobody, strings.Contains(caller, "/agent/"), own && of.tenant != "gone":
+			case caller == keyless, strings.Contains(caller, "/agent/"), own && of.tenant != "gone":
 				ofOwn = statuses[i]
 			case statuses[i] == http.StatusOK:
 				byLook = http.StatusUnauthorized
