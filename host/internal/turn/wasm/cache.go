@@ -49,12 +49,12 @@ func processor() string {
 
 // cache keeps compiled modules in a directory. A module has an entry there,
 // written by wazero, and a mark, written by this package with the digest of the
-// entry. An entry without a mark is not used. Beside them it keeps what was compiled,
-// so that a start does not admit and meter it again.
+// entry. An entry without a mark is not used. Beside them lies what was compiled, so that
+// a start does not admit and meter it again.
 type cache struct {
 	dir     string // of this version
 	entries string // the directory in it where wazero looks
-	program string // what runs; empty if that cannot be told
+	program string // the content of what runs; empty if it is not known
 	log     *slog.Logger
 	wazero.CompilationCache
 	// temporary is removed with the cache; empty for one that stays.

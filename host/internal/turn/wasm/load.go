@@ -72,8 +72,8 @@ func withModuleName(err error, name string) error {
 // buildModule makes a module from its bytes, step by step.
 func (e *Engine) buildModule(ctx context.Context, src Source, digest string) (*Module, error) {
 	prepared := e.cache.findPrepared(digest, e.caps)
-	kept := prepared != nil
-	if !kept {
+	isCached := prepared != nil
+	if !isCached {
 		var err error
 		if prepared, err = prepareModule(src.Wasm, e.caps); err != nil {
 			return nil, err
@@ -94,8 +94,8 @@ func (e *Engine) buildModule(ctx context.Context, src Source, digest string) (*M
 	if err != nil {
 		return nil, newLoadError(turn.StepDescribe, errors.Join(err, compiled.Close(ctx)))
 	}
-	if !kept {
-		e.cache.keepPrepared(digest, e.caps, prepared)
+	if !isCached {
+		e.cache.savePrepared(digest, e.caps, prepared)
 	}
 	return m, nil
 }

@@ -2,7 +2,9 @@ package wasm
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/gob"
 	"encoding/hex"
 	"errors"
@@ -11,16 +13,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"skep/host/internal/pathcheck"
 	"skep/host/internal/turn/wasm/binary"
 )
 
-// keptHead begins the file of a prepared module. Another program, or this one with other caps,
-// prepares the module again: what it admits may differ. The metered code and the data follow.
-type keptHead struct {
+// preparedFile is a prepared module in the cache's directory. Another program, or this one with other
+// caps, prepares the module again: what it admits may differ. The metered code and the data follow.
+type preparedFile struct {
 	Program     string
 	Caps        binary.Caps
 	Module      preparedModule // without what follows
@@ -28,41 +29,49 @@ type keptHead struct {
 	DataSizes   []int64 // of each segment
 }
 
-// programID names the program that runs; empty where that cannot be told.
+// buildIDSection has the hash of all that the linker was given
+// (https://pkg.go.dev/cmd/internal/buildid).
+const buildIDSection = ".note.go.buildid"
+
+// programID names the content of the program that runs; empty where it is not known.
 func programID() string {
-	path := "/proc/self/exe" // also of a file that was replaced
-	info, err := os.Stat(path)
-	if err != nil {
-		if path, err = os.Executable(); err == nil {
-			info, err = os.Stat(path)
-		}
-	}
+	f, err := elf.Open("/proc/self/exe") // also of a file that was replaced
 	if err != nil {
 		return ""
 	}
-	build, _ := debug.ReadBuildInfo()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %v", info.Size(), info.ModTime().UnixNano(), build))
-	return hex.EncodeToString(sum[:])
+	defer func() { _ = f.Close() }()
+	section := f.Section(buildIDSection)
+	if section == nil {
+		return ""
+	}
+	note, err := section.Data()
+	if err != nil || len(note) < minBuildID {
+		return ""
+	}
+	return hex.EncodeToString(note)
 }
 
-// findPrepared returns the module that the cache keeps, nil for none.
+// minBuildID is the size of a note with a hash, in bytes: a program may be linked with an empty one.
+const minBuildID = 48
+
+// findPrepared returns a module as this program has prepared it before, nil for none.
 func (c *cache) findPrepared(digest string, caps binary.Caps) *preparedModule {
 	if c == nil || c.program == "" {
 		return nil
 	}
 	p, err := c.readPrepared(digest, caps)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.log.Debug("a kept module is not used, it is admitted and metered anew", "reason", err)
+		c.log.Debug("a prepared module is not used, it is admitted and metered anew", "reason", err)
 	}
 	return p
 }
 
-// preparedPath is where the cache keeps a module, by the digest of its bytes.
+// preparedPath is where the cache has a prepared module, by the digest of the module's bytes.
 func (c *cache) preparedPath(digest string) string {
 	return filepath.Join(c.dir, "prepared-"+digest)
 }
 
-// readPrepared reads a module that this program has kept with the same caps.
+// readPrepared reads a module that this program has prepared with the same caps.
 func (c *cache) readPrepared(digest string, caps binary.Caps) (p *preparedModule, err error) {
 	if err := pathcheck.Dir(c.dir); err != nil {
 		return nil, err
@@ -72,31 +81,30 @@ func (c *cache) readPrepared(digest string, caps binary.Caps) (p *preparedModule
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	var want [sha256.Size]byte
-	if _, err := io.ReadFull(f, want[:]); err != nil {
+	raw, err := io.ReadAll(io.LimitReader(f, info.Size()))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if len(raw) < sha256.Size || sha256.Sum256(raw[sha256.Size:]) != [sha256.Size]byte(raw[:sha256.Size]) {
+		return nil, fmt.Errorf("%s is damaged", path)
+	}
+	file, err := decodePrepared(bytes.NewReader(raw[sha256.Size:]))
+	if err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", path, err)
 	}
-	sum := sha256.New()
-	head, err := readKept(bufio.NewReader(io.TeeReader(f, sum)), info.Size())
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s is damaged: %w", path, err)
-	case [sha256.Size]byte(sum.Sum(nil)) != want:
-		return nil, fmt.Errorf("%s is damaged", path)
-	case head.Program != c.program || head.Caps != caps:
+	if file.Program != c.program || file.Caps != caps {
 		return nil, fmt.Errorf("%s is of another program, or of other caps", path)
 	}
-	return &head.Module, nil
+	return &file.Module, nil
 }
 
-// readKept reads a prepared module to the end of its file, of at most so many bytes.
-func readKept(r *bufio.Reader, size int64) (h keptHead, err error) {
-	if err := gob.NewDecoder(r).Decode(&h); err != nil {
-		return h, err
+// decodePrepared reads what encodePrepared has written.
+func decodePrepared(r *bytes.Reader) (f preparedFile, err error) {
+	if err := gob.NewDecoder(r).Decode(&f); err != nil {
+		return f, err
 	}
 	next := func(n int64) []byte {
-		if size -= n; n < 0 || size < 0 {
+		if n < 0 || n > int64(r.Len()) {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
@@ -106,31 +114,31 @@ func readKept(r *bufio.Reader, size int64) (h keptHead, err error) {
 		_, err = io.ReadFull(r, part)
 		return part
 	}
-	h.Module.Metered = next(h.MeteredSize)
-	if len(h.DataSizes) != len(h.Module.Data) {
-		return h, errors.New("data is missing")
+	f.Module.Metered = next(f.MeteredSize)
+	if len(f.DataSizes) != len(f.Module.Data) {
+		return f, errors.New("data is missing")
 	}
-	for i, n := range h.DataSizes {
-		h.Module.Data[i].Bytes = next(n)
+	for i, n := range f.DataSizes {
+		f.Module.Data[i].Bytes = next(n)
 	}
-	if _, end := r.ReadByte(); err == nil && end != io.EOF {
+	if err == nil && r.Len() > 0 {
 		err = errors.New("it goes on after its end")
 	}
-	return h, err
+	return f, err
 }
 
-// keepPrepared keeps a module that was loaded. A cache that cannot is slower at each start.
-func (c *cache) keepPrepared(digest string, caps binary.Caps, p *preparedModule) {
-	if c == nil || c.program == "" {
+// savePrepared lets the cache have a module that was loaded. Where it cannot, each start is slower.
+func (c *cache) savePrepared(digest string, caps binary.Caps, p *preparedModule) {
+	if c == nil || c.program == "" || c.temporary != "" {
 		return
 	}
-	if err := c.writePrepared(digest, keptHead{Program: c.program, Caps: caps, Module: *p}); err != nil {
-		c.log.Warn("the cache does not keep a module: each start admits and meters it", "reason", err)
+	if err := c.writePrepared(digest, preparedFile{Program: c.program, Caps: caps, Module: *p}); err != nil {
+		c.log.Warn("the cache takes no prepared module: each start admits and meters it", "reason", err)
 	}
 }
 
 // writePrepared writes a file with its digest before its content. It takes the place of an older one.
-func (c *cache) writePrepared(digest string, h keptHead) (err error) {
+func (c *cache) writePrepared(digest string, file preparedFile) (err error) {
 	f, err := os.CreateTemp(c.dir, stagePrefix)
 	if err != nil {
 		return err
@@ -139,7 +147,7 @@ func (c *cache) writePrepared(digest string, h keptHead) (err error) {
 	_, err = f.Write(make([]byte, sha256.Size))
 	if err == nil {
 		out := bufio.NewWriter(io.MultiWriter(f, sum))
-		err = errors.Join(writeKept(out, h), out.Flush())
+		err = errors.Join(encodePrepared(out, file), out.Flush())
 	}
 	if err == nil {
 		_, err = f.WriteAt(sum.Sum(nil), 0)
@@ -153,15 +161,15 @@ func (c *cache) writePrepared(digest string, h keptHead) (err error) {
 	return err
 }
 
-// writeKept writes the large parts by themselves: an encoder would copy them.
-func writeKept(w io.Writer, h keptHead) error {
-	metered, data := h.Module.Metered, h.Module.Data
-	h.MeteredSize, h.Module.Metered, h.Module.Data = int64(len(metered)), nil, slices.Clone(data)
+// encodePrepared writes the large parts by themselves: an encoder would copy them.
+func encodePrepared(w io.Writer, file preparedFile) error {
+	metered, data := file.Module.Metered, file.Module.Data
+	file.MeteredSize, file.Module.Metered, file.Module.Data = int64(len(metered)), nil, slices.Clone(data)
 	for i, s := range data {
-		h.DataSizes = append(h.DataSizes, int64(len(s.Bytes)))
-		h.Module.Data[i].Bytes = nil
+		file.DataSizes = append(file.DataSizes, int64(len(s.Bytes)))
+		file.Module.Data[i].Bytes = nil
 	}
-	if err := gob.NewEncoder(w).Encode(h); err != nil {
+	if err := gob.NewEncoder(w).Encode(file); err != nil {
 		return err
 	}
 	_, err := w.Write(metered)

@@ -5,16 +5,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"testing"
 
 	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm/binary"
 )
 
-// marked is a hidden state by which a test sees that a kept module is used.
-const marked = "it was kept"
+// marked is a hidden state by which a test sees that a prepared module is used.
+const marked = "it was prepared"
 
-// keptIn changes the module that a cache keeps, which is there once it is loaded.
-func keptIn(t *testing.T, e *Engine, wasm []byte, change func(*keptHead)) (path string) {
+// changeCached changes the prepared module in a cache, which is there once it is loaded.
+func changeCached(t *testing.T, e *Engine, wasm []byte, change func(*preparedFile)) (path string) {
 	t.Helper()
 	m, err := e.Load(t.Context(), Source{Name: "a", Wasm: wasm})
 	if err != nil {
@@ -25,7 +28,7 @@ func keptIn(t *testing.T, e *Engine, wasm []byte, change func(*keptHead)) (path 
 		t.Fatal(err)
 	}
 	kept.HiddenState = marked
-	file := keptHead{Program: e.cache.program, Caps: e.caps, Module: *kept}
+	file := preparedFile{Program: e.cache.program, Caps: e.caps, Module: *kept}
 	change(&file)
 	if err := e.cache.writePrepared(m.Digest(), file); err != nil {
 		t.Fatal(err)
@@ -34,30 +37,30 @@ func keptIn(t *testing.T, e *Engine, wasm []byte, change func(*keptHead)) (path 
 }
 
 // A module is admitted and metered once by a program with the same caps. What another
-// program kept, or is damaged, or can be written by others, is not used.
-func TestKeptModules(t *testing.T) {
+// program prepared, or is damaged, or can be written by others, is not used.
+func TestPreparedModulesAreChecked(t *testing.T) {
 	t.Parallel()
 	nothing := func(string) error { return nil }
 	for name, c := range map[string]struct {
-		change func(*keptHead)
+		change func(*preparedFile)
 		spoil  func(path string) error
 		used   bool
 	}{
-		"as it was":         {func(*keptHead) {}, nothing, true},
-		"of another":        {func(k *keptHead) { k.Program = "other" }, nothing, false},
-		"with other caps":   {func(k *keptHead) { k.Caps.Imports++ }, nothing, false},
-		"cut off":           {func(*keptHead) {}, func(path string) error { return os.Truncate(path, 300) }, false},
-		"empty":             {func(*keptHead) {}, func(path string) error { return os.Truncate(path, 0) }, false},
-		"gone":              {func(*keptHead) {}, os.Remove, false},
-		"open to others":    {func(*keptHead) {}, func(path string) error { return os.Chmod(path, 0o666) }, false},
-		"a changed byte":    {func(*keptHead) {}, changeLastByte, false},
-		"more behind it":    {func(*keptHead) {}, func(path string) error { return os.Truncate(path, 100_000) }, false},
-		"a directory there": {func(*keptHead) {}, func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, false},
+		"as it was":         {func(*preparedFile) {}, nothing, true},
+		"of another":        {func(k *preparedFile) { k.Program = "other" }, nothing, false},
+		"with other caps":   {func(k *preparedFile) { k.Caps.Imports++ }, nothing, false},
+		"cut off":           {func(*preparedFile) {}, func(path string) error { return os.Truncate(path, 300) }, false},
+		"empty":             {func(*preparedFile) {}, func(path string) error { return os.Truncate(path, 0) }, false},
+		"gone":              {func(*preparedFile) {}, os.Remove, false},
+		"open to others":    {func(*preparedFile) {}, func(path string) error { return os.Chmod(path, 0o666) }, false},
+		"a changed byte":    {func(*preparedFile) {}, changeLastByte, false},
+		"more behind it":    {func(*preparedFile) {}, func(path string) error { return os.Truncate(path, 100_000) }, false},
+		"a directory there": {func(*preparedFile) {}, func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, _, wasm := filled(t)
-			path := keptIn(t, withChild(t, dir, noChild), wasm, c.change)
+			path := changeCached(t, withChild(t, dir, noChild), wasm, c.change)
 			if err := c.spoil(path); err != nil {
 				t.Fatal(err)
 			}
@@ -75,6 +78,36 @@ func TestKeptModules(t *testing.T) {
 	}
 }
 
+// All of a prepared module comes back: a field that is left out here would be lost in each start.
+func TestPreparedModuleComesBack(t *testing.T) {
+	t.Parallel()
+	want := &preparedModule{
+		Metered: []byte("code"), Data: []binary.Segment{{Index: 1, Offset: 2, Bytes: []byte("a")}, {Index: 3, Offset: 4, Bytes: []byte("bc")}},
+		HiddenState: "a reason", MinMemory: 5, MaxMemory: 6, Overhead: 7, MutableGlobals: 8, Descriptors: [][]byte{[]byte("{}")}, IsProgram: true,
+	}
+	for i := range reflect.TypeFor[preparedModule]().NumField() {
+		if reflect.ValueOf(*want).Field(i).IsZero() {
+			t.Errorf("the test sets no %s", reflect.TypeFor[preparedModule]().Field(i).Name)
+		}
+	}
+	e := withChild(t, filepath.Join(t.TempDir(), "cache"), noChild)
+	e.cache.savePrepared("digest", e.caps, want)
+	if got := e.cache.findPrepared("digest", e.caps); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// A program is named by its content.
+func TestProgramID(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("prepared modules are for ELF programs in /proc")
+	}
+	if id := programID(); len(id) < 2*minBuildID {
+		t.Errorf("%q", id)
+	}
+}
+
 func changeLastByte(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -85,7 +118,7 @@ func changeLastByte(path string) error {
 }
 
 // A refused module leaves nothing, and stays refused.
-func TestRefusedModuleIsNotKept(t *testing.T) {
+func TestRefusedModuleIsNotPrepared(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cache")
 	e := withChild(t, dir, noChild)
