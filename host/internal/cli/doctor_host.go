@@ -73,8 +73,9 @@ func (a *app) doctorHostCommand(cmd *cobra.Command) *cobra.Command {
 func (d *hostDoctor) diagnose(ctx context.Context, online bool) error {
 	cfg, err := d.app.readConfig(d.plainHTTP, time.Time{})
 	if err != nil {
-		d.addFileFault(err)
-		if cfg = d.readWithStandIns(err); cfg == nil {
+		cfg = d.readWithStandIns(err)
+		d.addFileFault(err, cfg != nil)
+		if cfg == nil {
 			return nil
 		}
 		online = false // others would refuse a stand-in
@@ -130,14 +131,18 @@ func (a *app) machine() diagnosis.Machine {
 	return diagnosis.ThisMachine()
 }
 
-// addFileFault reports a file that cannot be read.
-func (d *hostDoctor) addFileFault(err error) {
+// addFileFault reports a file that cannot be read, or not without stand-ins for its variables.
+func (d *hostDoctor) addFileFault(err error, standsIn bool) {
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
 			fix := "change line " + positionText(f)
 			if f.LacksVariable {
-				fix = "run skep doctor with the variables of the host, such as those of its unit's EnvironmentFile: this shell lacks one, and what needs it was not looked at; if the host lacks it, too, set it there, or " + fix
+				unseen := "nothing else of the host was looked at"
+				if standsIn {
+					unseen = "what needs it was not looked at"
+				}
+				fix = "run skep doctor with the variables of the host, such as those of its unit's EnvironmentFile: this shell lacks one, and " + unseen + "; if the host lacks it, too, set it there, or " + fix
 			}
 			d.addFault(diagnosis.FileInvalid, f, fix)
 		}

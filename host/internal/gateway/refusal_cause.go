@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"skep/host/internal/swarm"
@@ -15,8 +16,10 @@ var causes = []struct {
 	kind  error
 	cause string
 }{
-	{swarm.ErrQuota, "quota"}, {swarm.ErrErasing, "erasing"}, {swarm.ErrUnavailable, "store"},
+	{swarm.ErrQuota, "quota"}, {swarm.ErrErasing, "erasing"}, {swarm.ErrUnavailable, "store"}, {swarm.ErrFenced, "unavailable"},
 	{ErrUnknown, "not_found"}, {ErrConflict, "conflict"}, {ErrDenied, "role"}, {ErrBusy, "limit"}, {ErrDraining, "stopping"}, {ErrStreamLost, "conflict"},
+	{swarm.ErrNotFound, "not_found"}, {swarm.ErrConflict, "conflict"}, {swarm.ErrForbidden, "role"}, {swarm.ErrLimit, "limit"}, {swarm.ErrDraining, "stopping"},
+	{context.DeadlineExceeded, "unavailable"}, {context.Canceled, "unavailable"},
 }
 
 // causer is a gateway's own fault that has such a word; empty for [CauseInvalid].
@@ -31,10 +34,10 @@ func refusalCause(err error) (cause, key string) {
 	}
 	var refusal *swarm.Refusal
 	var own causer
-	switch {
-	case errors.As(err, &refusal):
+	if errors.As(err, &refusal) {
 		cause, key = refusal.Cause, refusal.Key
-	case errors.As(err, &own):
+	}
+	if cause == "" && errors.As(err, &own) {
 		cause = own.Cause()
 	}
 	for _, k := range causes {

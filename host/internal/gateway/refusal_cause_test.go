@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -29,6 +30,9 @@ func TestRefusalCauses(t *testing.T) {
 		"store":      {fmt.Errorf("%w: %w", gateway.ErrBusy, swarm.ErrUnavailable), "store", ""},
 		"own limit":  {fmt.Errorf("%w: %w", gateway.ErrBusy, &swarm.Refusal{Kind: swarm.ErrLimit, Key: "[limits] queue"}), "limit", "[limits] queue"},
 		"own cause":  {fmt.Errorf("%w: %w", gateway.ErrInvalid, &swarm.Refusal{Kind: swarm.ErrInvalid, Cause: "agent"}), "agent", ""},
+		"bare limit": {&swarm.Refusal{Kind: swarm.ErrLimit, Key: "[limits] queue"}, "limit", "[limits] queue"},
+		"both":       {fmt.Errorf("%w: %w", &swarm.Refusal{Kind: swarm.ErrInvalid}, ownFault("too_large")), "too_large", ""},
+		"late":       {fmt.Errorf("a text: %w", context.DeadlineExceeded), "unavailable", ""},
 		"own word":   {fmt.Errorf("a text: %w", ownFault("too_large")), "too_large", ""},
 		"own fault":  {ownFault(""), "invalid", ""},
 		"malformed":  {wrapped(gateway.ErrInvalid), "invalid", ""},

@@ -84,7 +84,7 @@ func (l *Log) Record(name string, e gateway.Event) {
 	act := audit.Entry{Tenant: entry.Tenant, Principal: entry.Principal, Target: name}
 	switch {
 	case entry.Outcome == audit.Refused:
-		act.Act, act.Target, act.Reason = "gateway.message", name+" "+e.Type, e.Reason
+		act.Act, act.Target, act.Reason = "gateway.message", name+" "+cut(e.Type), e.Reason
 		act.Cause, act.Key = cmp.Or(e.Cause, gateway.CauseInvalid), e.Key
 		l.opt.Refusals.RecordRefusal(act)
 		l.logRefusal(name, entry, act)
@@ -97,14 +97,15 @@ func (l *Log) Record(name string, e gateway.Event) {
 // refusalLine is the text of the log's lines about refusals.
 const refusalLine = "a message was refused"
 
-// logRefusal logs a refusal without its reason, which may quote what the message says.
+// logRefusal logs a refusal without its reason, which may quote what the message says. The partner finds
+// the message by its id.
 func (l *Log) logRefusal(name string, entry, act audit.Entry) {
 	skipped, ok := l.lines.Admit(telemetry.LineKind{Tenant: entry.Tenant, Text: refusalLine, Cause: act.Cause}, time.Now())
 	if !ok {
 		return
 	}
 	m := entry.Message
-	attrs := []any{"gateway", name, "tenant", entry.Tenant, "principal", entry.Principal, "partner", m.Realm, "message_id", fmt.Sprintf("%.64s", m.ID), "type", fmt.Sprintf("%.64s", m.Type), "cause", act.Cause}
+	attrs := []any{"gateway", name, "tenant", entry.Tenant, "principal", entry.Principal, "partner", m.Realm, "message_id", cut(m.ID), "type", cut(m.Type), "cause", act.Cause}
 	if act.Key != "" {
 		attrs = append(attrs, "key", act.Key)
 	}
@@ -113,6 +114,9 @@ func (l *Log) logRefusal(name string, entry, act audit.Entry) {
 	}
 	l.opt.Logger.Info(refusalLine, attrs...)
 }
+
+// cut bounds what a partner has named, in characters: an id or a type of its protocol.
+func cut(name string) string { return fmt.Sprintf("%.64s", name) }
 
 // isFirst reports whether a caller was not seen since the host started, and remembers it.
 func (l *Log) isFirst(c contact) bool {

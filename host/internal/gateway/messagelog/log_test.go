@@ -108,8 +108,8 @@ func TestAuditLines(t *testing.T) {
 	}
 }
 
-// A refusal is a line of the host's log with its cause, ten a minute of one; it has nothing that the
-// message may have said, and of its id and type no more than 64 characters.
+// A refusal is a line of the host's log with its cause, ten a minute of one. It has no reason, which may
+// quote the message, and of what the partner has named, id and type, 64 characters.
 func TestRefusalLines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

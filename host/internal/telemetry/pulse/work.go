@@ -26,11 +26,11 @@ func (r *Ring) Committed(c swarm.Change) {
 		b.addMail(Event{Kind: Outbox, State: o.State, Peer: o.Peer}, &o.Mail)
 	}
 	b.addQuestions(c.Asked, "asked")
-	over := "answered"
+	state := "answered"
 	if c.To.Ended() { // as by a person who cancelled the task
-		over = "withdrawn"
+		state = "withdrawn"
 	}
-	b.addQuestions(c.Answered, over)
+	b.addQuestions(c.Answered, state)
 	if c.To != c.From {
 		e := Event{Kind: Task, State: string(c.To), Was: string(c.From)}
 		if c.To.Ended() {
