@@ -59,7 +59,7 @@ func (a *app) hostURL() (string, error) {
 	case err == nil:
 		return doorURL(door), nil
 	case errors.As(err, &faults):
-		return "", failf(exitConfig, "cannot tell the host's address; give --url").help("%s", printable(faults[0].String()))
+		return "", failf(exitConfig, "%s", printable(faults[0].String())).help("where the host listens stands in this file: mend it, or give --url")
 	case errors.Is(err, fs.ErrNotExist) && !a.common.set["config"]:
 		return defaultURL, nil
 	}

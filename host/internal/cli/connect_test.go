@@ -159,7 +159,7 @@ func TestHostURL(t *testing.T) {
 			if s.stderr.Len() > 0 {
 				t.Errorf("stderr %q", s.stderr.String())
 			}
-			if tc.code == exitConfig && tc.name != "a directory" && !strings.Contains(err.Error(), "cannot tell the host's address; give --url") {
+			if tc.code == exitConfig && tc.name != "a directory" && (!strings.Contains(err.Error(), ".toml:") || !strings.Contains(explain(err).hint, "or give --url")) {
 				t.Errorf("err = %v", err)
 			}
 		})
