@@ -166,7 +166,7 @@ func TestLookRefused(t *testing.T) {
 	off := lookingHost(t, &entries, nil, &testClock{})
 	on := lookingHost(t, &entries, rest.NewLooks([]byte("a secret"), false), &testClock{})
 	l, _ := on.lookAt("default/operator/op", "last-default", 0, "ticket 17")
-	if _, a := off.lookAt("default/operator/op", "done-default", 0, "ticket 17"); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "[console] look") {
+	if _, a := off.lookAt("default/operator/op", "done-default", 0, "ticket 17"); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "[console] look") || strings.Contains(a.body, "invalid role") {
 		t.Errorf("off: %d %s", a.status, a.body)
 	}
 	if len(entries) != 1 {
