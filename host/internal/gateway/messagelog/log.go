@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/gateway"
@@ -115,8 +116,16 @@ func (l *Log) logRefusal(name string, entry, act audit.Entry) {
 	l.opt.Logger.Info(refusalLine, attrs...)
 }
 
-// cut bounds what a partner has named, in characters: an id or a type of its protocol.
-func cut(name string) string { return fmt.Sprintf("%.64s", name) }
+// cut bounds what a partner has named, an id or a type of its protocol, to 64 characters, and replaces
+// those that move a terminal or turn a line around.
+func cut(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, fmt.Sprintf("%.64s", name))
+}
 
 // isFirst reports whether a caller was not seen since the host started, and remembers it.
 func (l *Log) isFirst(c contact) bool {

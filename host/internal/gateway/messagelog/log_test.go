@@ -129,7 +129,7 @@ func TestRefusalLines(t *testing.T) {
 	for range 12 {
 		log.Record("acp", gateway.Event{Caller: shop, Foreign: long + "planted", Type: long + "planted"}.WithOutcome(false, fmt.Errorf("planted: %w", gateway.ErrBusy)))
 	}
-	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m2", Type: "REQUEST", Verdict: "refused", Reason: "planted"})
+	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m2\u0085\u202e\u2028\x1b[2J", Type: "REQUEST", Verdict: "refused", Reason: "planted"})
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	if len(lines) != 11 || strings.Contains(text.String(), "planted") {
 		t.Fatalf("%d lines: %s", len(lines), &text)
@@ -139,7 +139,7 @@ func TestRefusalLines(t *testing.T) {
 			t.Errorf("the first line lacks %s: %s", want, lines[0])
 		}
 	}
-	if !strings.Contains(lines[10], `"cause":"invalid"`) || !strings.Contains(lines[10], `"message_id":"m2"`) {
+	if !strings.Contains(lines[10], `"cause":"invalid"`) || !strings.Contains(lines[10], `"message_id":"m2����[2J"`) {
 		t.Errorf("the last line is %s", lines[10])
 	}
 }
