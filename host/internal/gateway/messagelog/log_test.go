@@ -28,21 +28,28 @@ func entries(t *testing.T, dir, name, act string) (list []audit.Entry) {
 	return list
 }
 
-// Each message has a line without its text (G-058), in the file as soon as it is recorded,
-// and what was refused is in the audit log too.
-func TestRecord(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+// openLogs opens an audit log and the log of messages beside it. The end of the test closes both.
+func openLogs(t *testing.T, logger *slog.Logger) (dir string, acts *audit.Log, log *messagelog.Log) {
+	t.Helper()
+	dir = t.TempDir()
 	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer acts.Close()
-	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { _ = acts.Close() })
+	log, err = messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
+	t.Cleanup(func() { _ = log.Close() })
+	return dir, acts, log
+}
+
+// Each message has a line without its text (G-058), in the file as soon as it is recorded,
+// and what was refused is in the audit log too.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	dir, acts, log := openLogs(t, slog.New(slog.DiscardHandler))
 	shop := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.Agent, ID: "shop"}, Realm: "shop"}
 	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m1", Type: "QUERY", Text: []byte("abc"), Verdict: "accepted", Task: "t1"})
 	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m2", Out: true, Verdict: "failed", Reason: "it is down"})
@@ -78,16 +85,7 @@ func TestRecord(t *testing.T) {
 // first message through a gateway one line.
 func TestAuditLines(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
+	dir, acts, log := openLogs(t, slog.New(slog.DiscardHandler))
 	ann := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.User, ID: "ann"}}
 	bob := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.User, ID: "bob"}}
 	for range 500 {
@@ -112,18 +110,8 @@ func TestAuditLines(t *testing.T) {
 // quote the message, and of what the partner has named, id and type, 64 characters.
 func TestRefusalLines(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer acts.Close()
 	var text bytes.Buffer
-	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.NewJSONHandler(&text, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
+	_, _, log := openLogs(t, slog.New(slog.NewJSONHandler(&text, nil)))
 	shop := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.Agent, ID: "shop"}, Realm: "shop"}
 	long := strings.Repeat("x", 64)
 	for range 12 {
