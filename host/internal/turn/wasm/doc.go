@@ -3,7 +3,8 @@
 // It must not know tasks, tenants or the store: the operations of a guest come as the
 // interfaces of a [turn.Turn].
 //
-// An [Engine] compiles every module once, without its data. The first turn within
+// An [Engine] compiles every module once, without its data. A cache in a directory has the code, and
+// what was admitted and metered, for the next start of the same program. The first turn within
 // some limits makes the module's [image]: an instance copies its data, runs its
 // start function, _initialize and skep_warm under the image's fixed clock and
 // seed, and the content of its memory and globals is kept: the same bytes in every
